@@ -496,7 +496,6 @@ def schema_fields(op, v, tables):
     fields = {
         "name": f'"{op.name}{v}"',
         "call": f'"{api_name(op)}{v}"',
-        "text": '"' + op.schema.replace('"', '\\"') + '"',
         "args": tables.name(op, "" if v == "_into" else v) if names else "nullptr",
     }
     if op.get("flops") and v != "_into":

@@ -1,5 +1,5 @@
 """The machine-readable list of all operators: src/ops/gen/all_ops.cpp, which is linked only if
-tt_op_find, tt_manifest or a similar function is used.
+tt_op_find or a similar function is used, and their manifest: src/ops/gen/manifest.cpp.
 
 The text of the manifest is packed, as bytes below 0x80 and copies of what came before:
     10LLLLLL low high    L + 4 bytes from (high << 8 | low) + 1 bytes back
@@ -115,12 +115,21 @@ def c_literal(data):
     return "\n    ".join(f'"{line}"' for line in lines)
 
 
+def check_schemas(ops):
+    """Checks that schema_text (src/capi/manifest.cpp) finds the schema of each variant."""
+    for op in ops.values():
+        assert op.schema.startswith(f"{op.name}("), op.schema
+        for v in variants_of(op):
+            assert not v or f"{op.name}{v}" not in ops, f"{op.name}{v} is named like a variant"
+
+
 def generate(ops):
     full = sorted(f"{op.name}{v}" for op in ops.values() for v in variants_of(op))
     text = manifest(ops)
     data = packed(text)
     assert len(data) < 65000, "MSVC reads no longer literal"
-    lines = [
+    check_schemas(ops)
+    list_of_ops = [
         HEADER + '#include "dispatch/all_ops.h"',
         '#include "ops/gen/ops.h"',
         "",
@@ -131,11 +140,19 @@ def generate(ops):
         *(f"    &op_{name}.info," for name in full),
         "};",
         f"constinit const int64_t num_all_ops = {len(full)};",
+    ]
+    manifest_lines = [
+        HEADER + '#include "dispatch/all_ops.h"',
+        "",
+        "namespace TT_NS {",
+        "",
         f"constinit const int64_t manifest_size = {len(data)};",
         f"constinit const char manifest_packed[] =\n    {c_literal(data)};",
         f"char manifest_text[{len(text) + 1}];",
-        "",
-        "}  // namespace TT_NS",
-        "",
+        f"char schema_lines[{sum(len(op.schema) + 1 for op in ops.values()) + 1}];",
     ]
-    return {"src/ops/gen/all_ops.cpp": "\n".join(lines)}
+    end = ["", "}  // namespace TT_NS", ""]
+    return {
+        "src/ops/gen/all_ops.cpp": "\n".join(list_of_ops + end),
+        "src/ops/gen/manifest.cpp": "\n".join(manifest_lines + end),
+    }

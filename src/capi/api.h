@@ -123,6 +123,9 @@ struct Enumeration {
   int32_t n;
   const char* names;
 };
+// The schema of an operator (manifest.cpp); of the application's it lives as long as they.
+const char* schema_text(const OpInfo& op);
+
 extern const Enumeration enumerations[];  // by ArgInfo::enumeration
 [[noreturn]] TT_COLD void fail_enum(int64_t v, const char* arg, int32_t index,
                                     const Enumeration& values);

@@ -12,33 +12,6 @@
 
 using namespace TT_NS;
 
-static constinit Mutex manifest_lock;
-
-// Unpacks the manifest: bytes below 0x80, and copies of what came before
-// (codegen/cxx/manifest.py).
-static void unpack_manifest(char* out) {
-  const auto* p = reinterpret_cast<const uint8_t*>(manifest_packed);
-  const uint8_t* end = p + manifest_size;
-  while (p < end) {
-    const int code = *p++;
-    if (code < 0x80) {
-      *out++ = char(code);
-      continue;
-    }
-    const bool near = code >= 0xc0;
-    const int length = 4 + (near ? code >> 2 & 15 : code & 63);
-    const int low = *p++;
-    const int high = near ? code & 3 : *p++;
-    const char* from = out - (high << 8 | low) - 1;
-    for (int i = 0; i < length; i++) *out++ = *from++;
-  }
-}
-const char* tt_manifest(void) {
-  Lock lock(manifest_lock);
-  if (!manifest_text[0]) unpack_manifest(manifest_text);
-  return manifest_text;
-}
-
 // ---- lookup ----
 
 // Internal operators have no name outside, but for the elementwise ones whose functions are chosen
@@ -83,7 +56,7 @@ const char* tt_op_name(const tt_op* h) {
 }
 const char* tt_op_schema(const tt_op* h) {
   const OpInfo* op = live_op(h);
-  return op ? op->schema->text : nullptr;
+  return op ? schema_text(*op) : nullptr;
 }
 
 // ---- arguments ----

@@ -8,10 +8,12 @@ namespace TT_NS {
 
 extern OpInfo* const all_ops[];  // sorted by name
 extern const int64_t num_all_ops;
-// The manifest, packed as codegen/cxx/manifest.py says. It is unpacked into manifest_text on first
-// use.
+
+// Of a member of its own, which names no operator: the manifest, packed as codegen/cxx/manifest.py
+// says. It is unpacked into manifest_text on first use, and the schemas into schema_lines.
 extern const char manifest_packed[];
 extern const int64_t manifest_size;  // of manifest_packed
 extern char manifest_text[];
+extern char schema_lines[];  // each with a 0 at its end, and a 0 behind the last
 
 }  // namespace TT_NS

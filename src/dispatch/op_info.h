@@ -104,7 +104,6 @@ enum class Alias : uint8_t { kNone, kView, kMaybe };
 struct OpSchema {
   const char* name;  // "add", "add_scalar", "add_into"
   const char* call;  // its name in C and in error messages: "add" also for "add_scalar"
-  const char* text;  // the schema line of the declaration
   const ArgInfo* args;
   // Returns the floating-point operations of a call from its arguments and results; may be NULL.
   double (*flops)(const Value* args, const TensorList& outs) = nullptr;
@@ -122,12 +121,11 @@ struct OpSchema {
   AutocastPolicy autocast = {};
 };
 
-static_assert(sizeof(void*) != 8 || sizeof(OpSchema) == 48);
+static_assert(sizeof(void*) != 8 || sizeof(OpSchema) == 40);
 
 // The schema of an operator, without what only modes and graphs read where a build has none.
 consteval OpSchema schema_of(OpSchema s) {
   if (kModes) return s;
-  s.text = "";
   s.flops = nullptr;
   if (s.internal) {
     s.args = nullptr;

@@ -14,6 +14,7 @@ struct OwnedOp {
   OpInfo info;  // first: a tt_op handle points to it
   RefCount refs;
   void (*end)(OwnedOp*) noexcept;
+  const char* text;  // its schema
   static void destroy(OwnedOp* o) noexcept { o->end(o); }
 };
 

@@ -168,9 +168,9 @@ CustomOp* make_custom_op(const CustomOpDef& def) {
   ParsedSchema parsed{text + text_bytes, op->args(), nullptr, 0, 0, 0};
   parse_schema(text, parsed);
   op->differentiable = parsed.differentiable;
+  op->owned.text = text;
   op->schema = {.name = parsed.name,
                 .call = parsed.name,
-                .text = text,
                 .args = op->args(),
                 .n_args = uint8_t(parsed.n_args),
                 .n_outs = int8_t(parsed.n_outs),

@@ -31,11 +31,10 @@ alignas(8) static constexpr ArgInfo native_hardtanh_args[] =
     {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, false},
      {"max_val", ArgType::kFloat, false, false}};
 alignas(8) static constexpr RecordedSchema native_hardtanh_schema =
-    {schema_of({.name = "native_hardtanh", .call = "native_hardtanh",
-                .text = "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
-                .args = native_hardtanh_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &native_hardtanh_type};
+    {schema_of({.name = "native_hardtanh", .call = "native_hardtanh", .args = native_hardtanh_args,
+                .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &native_hardtanh_type};
 constinit Op<TensorRef(const Tensor&, double, double)> op_native_hardtanh =
     make_op<TensorRef, const Tensor&, double, double>(&native_hardtanh_schema, native_hardtanh_impl,
                                                       record_like_native_hardtanh);
@@ -61,7 +60,6 @@ alignas(8) static constexpr ArgInfo native_hardtanh__args[] =
      {"max_val", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema native_hardtanh__schema =
     schema_of({.name = "native_hardtanh_", .call = "native_hardtanh_",
-               .text = "native_hardtanh(input: Tensor, min_val: Float, max_val: Float) -> Tensor",
                .args = native_hardtanh__args, .n_args = 3, .n_outs = 0, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
@@ -118,10 +116,9 @@ alignas(8) static constexpr ArgInfo hardtanh_backward_args[] =
      {"min_val", ArgType::kFloat, false, false}, {"max_val", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema hardtanh_backward_schema =
     schema_of({.name = "hardtanh_backward", .call = "hardtanh_backward",
-    .text = "hardtanh_backward(grad: Tensor, input: Tensor, min_val: Float, max_val: Float) -> "
-    "Tensor", .args = hardtanh_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .wide_unsigned = WideUnsigned::kMixed});
+               .args = hardtanh_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_hardtanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&hardtanh_backward_schema,
     hardtanh_backward_impl, hardtanh_backward_autograd);
@@ -133,10 +130,9 @@ alignas(8) static constexpr ArgInfo hardtanh_args[] = {{"input", ArgType::kTenso
                                                        {"max_val", ArgType::kFloat, false, true, 0,
                                                         ArgDefault::kFloat, {.f = 1.0}}};
 alignas(8) static constexpr OpSchema hardtanh_schema =
-    schema_of({.name = "hardtanh", .call = "hardtanh",
-    .text = "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor",
-    .args = hardtanh_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "hardtanh", .call = "hardtanh", .args = hardtanh_args, .n_args = 3,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, double)> op_hardtanh =
     make_op<TensorRef, const Tensor&, double, double>(&hardtanh_schema, impl::hardtanh, nullptr);
 static void hardtanh__autograd(Call c, Tensor& input, double min_val, double max_val) {
@@ -150,18 +146,16 @@ alignas(8) static constexpr ArgInfo hardtanh__args[] = {{"input", ArgType::kTens
     ArgDefault::kFloat, {.f = -1.0}}, {"max_val", ArgType::kFloat, false, true, 0,
                                        ArgDefault::kFloat, {.f = 1.0}}};
 alignas(8) static constexpr OpSchema hardtanh__schema =
-    schema_of({.name = "hardtanh_", .call = "hardtanh_",
-    .text = "hardtanh(input: Tensor, min_val: Float = -1.0, max_val: Float = 1.0) -> Tensor",
-    .args = hardtanh__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "hardtanh_", .call = "hardtanh_", .args = hardtanh__args, .n_args = 3,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, double)> op_hardtanh_ = make_op<void, Tensor&, double,
     double>(&hardtanh__schema, hardtanh__impl, hardtanh__autograd);
 
 // ---- relu6 ----
 alignas(8) static constexpr OpSchema relu6_schema =
-    schema_of({.name = "relu6", .call = "relu6", .text = "relu6(input: Tensor) -> Tensor",
-               .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "relu6", .call = "relu6", .args = args_like_relu6, .n_args = 1, .n_outs = 1,
+               .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_relu6 = make_op<TensorRef, const Tensor&>(&relu6_schema,
     relu6_impl, nullptr);
@@ -171,9 +165,8 @@ static void relu6__autograd(Call c, Tensor& input) {
   replace_values(input, *dispatch(op_relu6, *before));
 }
 alignas(8) static constexpr OpSchema relu6__schema =
-    schema_of({.name = "relu6_", .call = "relu6_", .text = "relu6(input: Tensor) -> Tensor",
-               .args = args_like_relu6_, .n_args = 1, .n_outs = 0, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "relu6_", .call = "relu6_", .args = args_like_relu6_, .n_args = 1,
+               .n_outs = 0, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_relu6_ = make_op<void, Tensor&>(&relu6__schema, relu6__impl,
     relu6__autograd);
@@ -195,21 +188,17 @@ alignas(8) static constinit const NodeType leaky_relu_type = {"leaky_relu", leak
 alignas(8) static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false},
     {"negative_slope", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.01}}};
 alignas(8) static constexpr RecordedSchema leaky_relu_schema =
-    {schema_of({.name = "leaky_relu", .call = "leaky_relu",
-                .text = "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor",
-                .args = leaky_relu_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &leaky_relu_type};
+    {schema_of({.name = "leaky_relu", .call = "leaky_relu", .args = leaky_relu_args, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &leaky_relu_type};
 constinit Op<TensorRef(const Tensor&, double)> op_leaky_relu = make_op<TensorRef, const Tensor&,
     double>(&leaky_relu_schema, leaky_relu_impl, record_like_leaky_relu);
 alignas(8) static constexpr ArgInfo leaky_relu__args[] = {{"input", ArgType::kTensor, true, false},
     {"negative_slope", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.01}}};
 alignas(8) static constexpr RecordedSchema leaky_relu__schema =
-    {schema_of({.name = "leaky_relu_", .call = "leaky_relu_",
-                .text = "leaky_relu(input: Tensor, negative_slope: Float = 0.01) -> Tensor",
-                .args = leaky_relu__args, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &leaky_relu_type};
+    {schema_of({.name = "leaky_relu_", .call = "leaky_relu_", .args = leaky_relu__args, .n_args = 2,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &leaky_relu_type};
 constinit Op<void(Tensor&, double)> op_leaky_relu_ = make_op<void, Tensor&,
     double>(&leaky_relu__schema, leaky_relu__impl, record_like_leaky_relu_);
 
@@ -237,10 +226,9 @@ alignas(8) static constexpr ArgInfo leaky_relu_backward_args[] =
      {"negative_slope", ArgType::kFloat, false, false}};
 alignas(8) static constexpr RecordedSchema leaky_relu_backward_schema =
     {schema_of({.name = "leaky_relu_backward", .call = "leaky_relu_backward",
-    .text = "leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: Float) -> Tensor",
-    .args = leaky_relu_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .wide_unsigned = WideUnsigned::kMixed}), &leaky_relu_backward_type};
+                .args = leaky_relu_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &leaky_relu_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_leaky_relu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&leaky_relu_backward_schema,
     leaky_relu_backward_impl, record_like_leaky_relu_backward);
@@ -261,17 +249,15 @@ static void elu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType elu_type = {"elu", elu_apply, destroy_parts<1, 0>,
                                                        sizeof(elu_saved), false, false, 75};
 alignas(8) static constexpr RecordedSchema elu_schema =
-    {schema_of({.name = "elu", .call = "elu",
-                .text = "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &elu_type};
+    {schema_of({.name = "elu", .call = "elu", .args = args_like_elu, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &elu_type};
 constinit Op<TensorRef(const Tensor&, double)> op_elu = make_op<TensorRef, const Tensor&,
     double>(&elu_schema, elu_impl, record_like_leaky_relu);
 alignas(8) static constexpr RecordedSchema elu__schema =
-    {schema_of({.name = "elu_", .call = "elu_",
-                .text = "elu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu_,
-                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &elu_type};
+    {schema_of({.name = "elu_", .call = "elu_", .args = args_like_elu_, .n_args = 2, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &elu_type};
 constinit Op<void(Tensor&, double)> op_elu_ = make_op<void, Tensor&, double>(&elu__schema,
     elu__impl, record_like_leaky_relu_);
 
@@ -300,11 +286,10 @@ static void elu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
 alignas(8) static constinit const NodeType elu_backward_type = {"elu_backward", elu_backward_apply,
     destroy_parts<2, 0>, sizeof(elu_backward_saved), false, false, 51};
 alignas(8) static constexpr RecordedSchema elu_backward_schema =
-    {schema_of({.name = "elu_backward", .call = "elu_backward",
-                .text = "elu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",
-                .args = args_like_elu_backward, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &elu_backward_type};
+    {schema_of({.name = "elu_backward", .call = "elu_backward", .args = args_like_elu_backward,
+                .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &elu_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_elu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&elu_backward_schema,
     elu_backward_impl, record_like_elu_backward);
@@ -315,17 +300,15 @@ alignas(8) static constexpr ArgInfo gelu_args[] = {{"input", ArgType::kTensor, f
                                                     kApproximateValues, ArgDefault::kInt, {.i = 0}},
                                                    {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema gelu_schema =
-    schema_of({.name = "gelu", .call = "gelu",
-               .text = "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor",
-               .args = gelu_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "gelu", .call = "gelu", .args = gelu_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_gelu = make_op<TensorRef, const Tensor&,
     int64_t>(&gelu_schema, impl::gelu, nullptr);
 alignas(8) static constexpr OpSchema gelu_into_schema =
-    schema_of({.name = "gelu_into", .call = "gelu_into",
-               .text = "gelu(input: Tensor, approximate: Enum<Approximate> = \"none\") -> Tensor",
-               .args = gelu_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "gelu_into", .call = "gelu_into", .args = gelu_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_gelu_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&gelu_into_schema, gelu_into_impl, into_autograd);
 
@@ -343,8 +326,7 @@ static void gelu_exact_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
 alignas(8) static constinit const NodeType gelu_exact_type = {"gelu_exact", gelu_exact_apply,
     destroy_parts<1, 0>, sizeof(gelu_exact_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema gelu_exact_schema =
-    {schema_of({.name = "gelu_exact", .call = "gelu_exact",
-                .text = "gelu_exact(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
+    {schema_of({.name = "gelu_exact", .call = "gelu_exact", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
      &gelu_exact_type};
@@ -375,7 +357,6 @@ alignas(8) static constinit const NodeType gelu_exact_backward_type = {"gelu_exa
     49};
 alignas(8) static constexpr RecordedSchema gelu_exact_backward_schema =
     {schema_of({.name = "gelu_exact_backward", .call = "gelu_exact_backward",
-                .text = "gelu_exact_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
@@ -400,8 +381,7 @@ static void gelu_tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
 alignas(8) static constinit const NodeType gelu_tanh_type = {"gelu_tanh", gelu_tanh_apply,
     destroy_parts<1, 0>, sizeof(gelu_tanh_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema gelu_tanh_schema =
-    {schema_of({.name = "gelu_tanh", .call = "gelu_tanh",
-                .text = "gelu_tanh(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
+    {schema_of({.name = "gelu_tanh", .call = "gelu_tanh", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
      &gelu_tanh_type};
@@ -433,7 +413,6 @@ alignas(8) static constinit const NodeType gelu_tanh_backward_type = {"gelu_tanh
     49};
 alignas(8) static constexpr RecordedSchema gelu_tanh_backward_schema =
     {schema_of({.name = "gelu_tanh_backward", .call = "gelu_tanh_backward",
-                .text = "gelu_tanh_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
@@ -458,17 +437,15 @@ static void silu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType silu_type = {"silu", silu_apply, destroy_parts<1, 0>,
                                                         sizeof(silu_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema silu_schema =
-    {schema_of({.name = "silu", .call = "silu", .text = "silu(input: Tensor) -> Tensor",
-                .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &silu_type};
+    {schema_of({.name = "silu", .call = "silu", .args = args_like_relu6, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &silu_type};
 constinit Op<TensorRef(const Tensor&)> op_silu = make_op<TensorRef, const Tensor&>(&silu_schema,
     silu_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema silu__schema =
-    {schema_of({.name = "silu_", .call = "silu_", .text = "silu(input: Tensor) -> Tensor",
-                .args = args_like_relu6_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &silu_type};
+    {schema_of({.name = "silu_", .call = "silu_", .args = args_like_relu6_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &silu_type};
 constinit Op<void(Tensor&)> op_silu_ = make_op<void, Tensor&>(&silu__schema, silu__impl,
     record_like_silu_);
 
@@ -497,7 +474,6 @@ alignas(8) static constinit const NodeType silu_backward_type =
      false, 49};
 alignas(8) static constexpr RecordedSchema silu_backward_schema =
     {schema_of({.name = "silu_backward", .call = "silu_backward",
-                .text = "silu_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
@@ -521,17 +497,15 @@ static void mish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType mish_type = {"mish", mish_apply, destroy_parts<1, 0>,
                                                         sizeof(mish_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema mish_schema =
-    {schema_of({.name = "mish", .call = "mish", .text = "mish(input: Tensor) -> Tensor",
-                .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &mish_type};
+    {schema_of({.name = "mish", .call = "mish", .args = args_like_relu6, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &mish_type};
 constinit Op<TensorRef(const Tensor&)> op_mish = make_op<TensorRef, const Tensor&>(&mish_schema,
     mish_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema mish__schema =
-    {schema_of({.name = "mish_", .call = "mish_", .text = "mish(input: Tensor) -> Tensor",
-                .args = args_like_relu6_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &mish_type};
+    {schema_of({.name = "mish_", .call = "mish_", .args = args_like_relu6_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &mish_type};
 constinit Op<void(Tensor&)> op_mish_ = make_op<void, Tensor&>(&mish__schema, mish__impl,
     record_like_silu_);
 
@@ -560,7 +534,6 @@ alignas(8) static constinit const NodeType mish_backward_type =
      false, 49};
 alignas(8) static constexpr RecordedSchema mish_backward_schema =
     {schema_of({.name = "mish_backward", .call = "mish_backward",
-                .text = "mish_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
@@ -592,19 +565,17 @@ alignas(8) static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTenso
                                                         0, ArgDefault::kFloat, {.f = 20.0}},
                                                        {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema softplus_schema =
-    {schema_of({.name = "softplus", .call = "softplus",
-    .text = "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor",
-    .args = softplus_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
-    .autocast = {Autocast::kNone, Autocast::kFp32}}), &softplus_type};
+    {schema_of({.name = "softplus", .call = "softplus", .args = softplus_args, .n_args = 3,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
+                .autocast = {Autocast::kNone, Autocast::kFp32}}), &softplus_type};
 constinit Op<TensorRef(const Tensor&, double, double)> op_softplus =
     make_op<TensorRef, const Tensor&, double, double>(&softplus_schema, softplus_impl,
                                                       record_like_native_hardtanh);
 alignas(8) static constexpr OpSchema softplus_into_schema =
-    schema_of({.name = "softplus_into", .call = "softplus_into",
-    .text = "softplus(input: Tensor, beta: Float = 1.0, threshold: Float = 20.0) -> Tensor",
-    .args = softplus_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "softplus_into", .call = "softplus_into", .args = softplus_args, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, double, double, Tensor&)> op_softplus_into =
     make_op<void, const Tensor&, double, double, Tensor&>(&softplus_into_schema, softplus_into_impl,
     into_autograd);
@@ -667,10 +638,9 @@ alignas(8) static constexpr ArgInfo softplus_backward_args[] =
      {"beta", ArgType::kFloat, false, false}, {"threshold", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema softplus_backward_schema =
     schema_of({.name = "softplus_backward", .call = "softplus_backward",
-    .text = "softplus_backward(grad: Tensor, input: Tensor, beta: Float, threshold: Float) -> "
-    "Tensor", .args = softplus_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .wide_unsigned = WideUnsigned::kMixed});
+               .args = softplus_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double)> op_softplus_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double>(&softplus_backward_schema,
     softplus_backward_impl, softplus_backward_autograd);
@@ -692,17 +662,15 @@ alignas(8) static constinit const NodeType logsigmoid_type = {"logsigmoid", logs
 alignas(8) static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false, false},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema logsigmoid_schema =
-    {schema_of({.name = "logsigmoid", .call = "logsigmoid",
-                .text = "logsigmoid(input: Tensor) -> Tensor", .args = logsigmoid_args, .n_args = 1,
+    {schema_of({.name = "logsigmoid", .call = "logsigmoid", .args = logsigmoid_args, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &logsigmoid_type};
 constinit Op<TensorRef(const Tensor&)> op_logsigmoid =
     make_op<TensorRef, const Tensor&>(&logsigmoid_schema, logsigmoid_impl, record_like_gelu_exact);
 alignas(8) static constexpr OpSchema logsigmoid_into_schema =
-    schema_of({.name = "logsigmoid_into", .call = "logsigmoid_into",
-               .text = "logsigmoid(input: Tensor) -> Tensor", .args = logsigmoid_args, .n_args = 2,
-               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "logsigmoid_into", .call = "logsigmoid_into", .args = logsigmoid_args,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_logsigmoid_into = make_op<void, const Tensor&,
     Tensor&>(&logsigmoid_into_schema, logsigmoid_into_impl, into_autograd);
 
@@ -732,7 +700,6 @@ alignas(8) static constinit const NodeType logsigmoid_backward_type = {"logsigmo
     49};
 alignas(8) static constexpr RecordedSchema logsigmoid_backward_schema =
     {schema_of({.name = "logsigmoid_backward", .call = "logsigmoid_backward",
-                .text = "logsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
@@ -757,15 +724,13 @@ static void hardswish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
 alignas(8) static constinit const NodeType hardswish_type = {"hardswish", hardswish_apply,
     destroy_parts<1, 0>, sizeof(hardswish_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema hardswish_schema =
-    {schema_of({.name = "hardswish", .call = "hardswish",
-                .text = "hardswish(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
+    {schema_of({.name = "hardswish", .call = "hardswish", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &hardswish_type};
 constinit Op<TensorRef(const Tensor&)> op_hardswish =
     make_op<TensorRef, const Tensor&>(&hardswish_schema, hardswish_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema hardswish__schema =
-    {schema_of({.name = "hardswish_", .call = "hardswish_",
-                .text = "hardswish(input: Tensor) -> Tensor", .args = args_like_relu6_, .n_args = 1,
+    {schema_of({.name = "hardswish_", .call = "hardswish_", .args = args_like_relu6_, .n_args = 1,
                 .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &hardswish_type};
 constinit Op<void(Tensor&)> op_hardswish_ = make_op<void, Tensor&>(&hardswish__schema,
@@ -796,7 +761,6 @@ alignas(8) static constinit const NodeType hardswish_backward_type = {"hardswish
     49};
 alignas(8) static constexpr RecordedSchema hardswish_backward_schema =
     {schema_of({.name = "hardswish_backward", .call = "hardswish_backward",
-                .text = "hardswish_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
@@ -821,17 +785,14 @@ static void hardsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
 alignas(8) static constinit const NodeType hardsigmoid_type = {"hardsigmoid", hardsigmoid_apply,
     destroy_parts<1, 0>, sizeof(hardsigmoid_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema hardsigmoid_schema =
-    {schema_of({.name = "hardsigmoid", .call = "hardsigmoid",
-                .text = "hardsigmoid(input: Tensor) -> Tensor", .args = args_like_relu6,
-                .n_args = 1, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &hardsigmoid_type};
+    {schema_of({.name = "hardsigmoid", .call = "hardsigmoid", .args = args_like_relu6, .n_args = 1,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &hardsigmoid_type};
 constinit Op<TensorRef(const Tensor&)> op_hardsigmoid =
     make_op<TensorRef, const Tensor&>(&hardsigmoid_schema, hardsigmoid_impl,
                                       record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema hardsigmoid__schema =
-    {schema_of({.name = "hardsigmoid_", .call = "hardsigmoid_",
-                .text = "hardsigmoid(input: Tensor) -> Tensor", .args = args_like_relu6_,
+    {schema_of({.name = "hardsigmoid_", .call = "hardsigmoid_", .args = args_like_relu6_,
                 .n_args = 1, .n_outs = 0, .differentiable = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
      &hardsigmoid_type};
@@ -876,7 +837,6 @@ static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const
 }
 alignas(8) static constexpr OpSchema hardsigmoid_backward_schema =
     schema_of({.name = "hardsigmoid_backward", .call = "hardsigmoid_backward",
-               .text = "hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor",
                .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
@@ -890,9 +850,9 @@ alignas(8) static constexpr ArgInfo glu_args[] = {{"input", ArgType::kTensor, fa
                                                   {"dim", ArgType::kDim, false, true, 0,
                                                    ArgDefault::kInt, {.i = -1}}};
 alignas(8) static constexpr OpSchema glu_schema =
-    schema_of({.name = "glu", .call = "glu", .text = "glu(input: Tensor, dim: Dim = -1) -> Tensor",
-               .args = glu_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "glu", .call = "glu", .args = glu_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_glu = make_op<TensorRef, const Tensor&,
     int64_t>(&glu_schema, impl::glu, nullptr);
 
@@ -913,9 +873,8 @@ alignas(8) static constinit const NodeType glu_kernel_type = {"glu_kernel", glu_
 alignas(8) static constexpr ArgInfo glu_kernel_args[] = {{"input", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}};
 alignas(8) static constexpr RecordedSchema glu_kernel_schema =
-    {schema_of({.name = "glu_kernel", .call = "glu_kernel",
-                .text = "glu_kernel(input: Tensor, dim: Dim) -> Tensor", .args = glu_kernel_args,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true}),
+    {schema_of({.name = "glu_kernel", .call = "glu_kernel", .args = glu_kernel_args, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .internal = true, .leaf = true}),
      &glu_kernel_type};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_glu_kernel = make_op<TensorRef, const Tensor&,
     int64_t>(&glu_kernel_schema, impl::glu_kernel, record_like_glu_kernel);
@@ -924,11 +883,9 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_glu_kernel = make_op<TensorRe
 alignas(8) static constexpr ArgInfo glu_backward_args[] = {{"grad", ArgType::kTensor, false, false},
     {"input", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false}};
 alignas(8) static constexpr OpSchema glu_backward_schema =
-    schema_of({.name = "glu_backward", .call = "glu_backward",
-               .text = "glu_backward(grad: Tensor, input: Tensor, dim: Dim) -> Tensor",
-               .args = glu_backward_args, .n_args = 3, .n_outs = 1, .internal = true,
-               .structural = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "glu_backward", .call = "glu_backward", .args = glu_backward_args,
+               .n_args = 3, .n_outs = 1, .internal = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_glu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&glu_backward_schema,
     impl::glu_backward, nullptr);
@@ -958,9 +915,8 @@ alignas(8) static constinit const NodeType gated_type = {"gated", gated_apply, d
 alignas(8) static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"gate", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema gated_schema =
-    {schema_of({.name = "gated", .call = "gated",
-                .text = "gated(self: Tensor, gate: Tensor) -> Tensor", .args = gated_args,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    {schema_of({.name = "gated", .call = "gated", .args = gated_args, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &gated_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gated = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gated_schema, gated_impl, record_like_gelu_exact_backward);
@@ -1026,11 +982,9 @@ static TensorRef gated_slope_autograd(Call c, const Tensor& grad, const Tensor& 
 alignas(8) static constexpr ArgInfo gated_slope_args[] = {{"grad", ArgType::kTensor, false, false},
     {"self", ArgType::kTensor, false, false}, {"gate", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema gated_slope_schema =
-    schema_of({.name = "gated_slope", .call = "gated_slope",
-               .text = "gated_slope(grad: Tensor, self: Tensor, gate: Tensor) -> Tensor",
-               .args = gated_slope_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "gated_slope", .call = "gated_slope", .args = gated_slope_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_gated_slope =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&gated_slope_schema,
     gated_slope_impl, gated_slope_autograd);
@@ -1050,10 +1004,9 @@ static void softsign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
 alignas(8) static constinit const NodeType softsign_type = {"softsign", softsign_apply,
     destroy_parts<1, 0>, sizeof(softsign_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema softsign_schema =
-    {schema_of({.name = "softsign", .call = "softsign", .text = "softsign(input: Tensor) -> Tensor",
-                .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &softsign_type};
+    {schema_of({.name = "softsign", .call = "softsign", .args = args_like_relu6, .n_args = 1,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &softsign_type};
 constinit Op<TensorRef(const Tensor&)> op_softsign =
     make_op<TensorRef, const Tensor&>(&softsign_schema, softsign_impl, record_like_gelu_exact);
 
@@ -1071,17 +1024,15 @@ static void relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType relu_type = {"relu", relu_apply, destroy_parts<1, 0>,
                                                         sizeof(relu_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema relu_schema =
-    {schema_of({.name = "relu", .call = "relu", .text = "relu(self: Tensor) -> Tensor",
-                .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
-     &relu_type};
+    {schema_of({.name = "relu", .call = "relu", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &relu_type};
 constinit Op<TensorRef(const Tensor&)> op_relu = make_op<TensorRef, const Tensor&>(&relu_schema,
     relu_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema relu__schema =
-    {schema_of({.name = "relu_", .call = "relu_", .text = "relu(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
-     &relu_type};
+    {schema_of({.name = "relu_", .call = "relu_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &relu_type};
 constinit Op<void(Tensor&)> op_relu_ = make_op<void, Tensor&>(&relu__schema, relu__impl,
     record_like_relu_);
 
@@ -1131,10 +1082,9 @@ alignas(8) static constexpr ArgInfo threshold_backward_args[] =
      {"threshold", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema threshold_backward_schema =
     schema_of({.name = "threshold_backward", .call = "threshold_backward",
-    .text = "threshold_backward(grad: Tensor, y: Tensor, threshold: Scalar = 0) -> Tensor",
-    .args = threshold_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .wide_unsigned = WideUnsigned::kMixed});
+               .args = threshold_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_threshold_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&threshold_backward_schema,
     threshold_backward_impl, threshold_backward_autograd);
@@ -1173,10 +1123,9 @@ alignas(8) static constexpr ArgInfo threshold_args[] = {{"self", ArgType::kTenso
                                                         {"threshold", ArgType::kScalar, false,
     false}, {"value", ArgType::kScalar, false, false}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema threshold_schema =
-    schema_of({.name = "threshold", .call = "threshold",
-               .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
-               .args = threshold_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "threshold", .call = "threshold", .args = threshold_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_threshold =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&threshold_schema,
     threshold_impl, threshold_autograd);
@@ -1199,17 +1148,15 @@ static void threshold__autograd(Call c, Tensor& self, const Scalar& threshold,
 alignas(8) static constexpr ArgInfo threshold__args[] = {{"self", ArgType::kTensor, true, false},
     {"threshold", ArgType::kScalar, false, false}, {"value", ArgType::kScalar, false, false}};
 alignas(8) static constexpr OpSchema threshold__schema =
-    schema_of({.name = "threshold_", .call = "threshold_",
-               .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
-               .args = threshold__args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "threshold_", .call = "threshold_", .args = threshold__args, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_threshold_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&threshold__schema, threshold__impl, threshold__autograd);
 alignas(8) static constexpr OpSchema threshold_into_schema =
-    schema_of({.name = "threshold_into", .call = "threshold_into",
-               .text = "threshold(self: Tensor, threshold: Scalar, value: Scalar) -> Tensor",
-               .args = threshold_args, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "threshold_into", .call = "threshold_into", .args = threshold_args,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_threshold_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&threshold_into_schema,
     threshold_into_impl, into_autograd);
@@ -1222,18 +1169,15 @@ alignas(8) static constexpr ArgInfo hardshrink_args[] = {{"self", ArgType::kTens
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema hardshrink_schema =
-    {schema_of({.name = "hardshrink", .call = "hardshrink",
-                .text = "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor",
-                .args = hardshrink_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &hardshrink_type};
+    {schema_of({.name = "hardshrink", .call = "hardshrink", .args = hardshrink_args, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &hardshrink_type};
 constinit Op<TensorRef(const Tensor&, double)> op_hardshrink = make_op<TensorRef, const Tensor&,
     double>(&hardshrink_schema, hardshrink_impl, record_like_leaky_relu);
 alignas(8) static constexpr OpSchema hardshrink_into_schema =
-    schema_of({.name = "hardshrink_into", .call = "hardshrink_into",
-               .text = "hardshrink(self: Tensor, lambd: Float = 0.5) -> Tensor",
-               .args = hardshrink_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "hardshrink_into", .call = "hardshrink_into", .args = hardshrink_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, double, Tensor&)> op_hardshrink_into = make_op<void, const Tensor&,
     double, Tensor&>(&hardshrink_into_schema, hardshrink_into_impl, into_autograd);
 
@@ -1245,18 +1189,15 @@ alignas(8) static constexpr ArgInfo softshrink_args[] = {{"input", ArgType::kTen
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema softshrink_schema =
-    {schema_of({.name = "softshrink", .call = "softshrink",
-                .text = "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor",
-                .args = softshrink_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &softshrink_type};
+    {schema_of({.name = "softshrink", .call = "softshrink", .args = softshrink_args, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &softshrink_type};
 constinit Op<TensorRef(const Tensor&, double)> op_softshrink = make_op<TensorRef, const Tensor&,
     double>(&softshrink_schema, softshrink_impl, record_like_leaky_relu);
 alignas(8) static constexpr OpSchema softshrink_into_schema =
-    schema_of({.name = "softshrink_into", .call = "softshrink_into",
-               .text = "softshrink(input: Tensor, lambd: Float = 0.5) -> Tensor",
-               .args = softshrink_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "softshrink_into", .call = "softshrink_into", .args = softshrink_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, double, Tensor&)> op_softshrink_into = make_op<void, const Tensor&,
     double, Tensor&>(&softshrink_into_schema, softshrink_into_impl, into_autograd);
 
@@ -1284,11 +1225,10 @@ alignas(8) static constexpr ArgInfo shrink_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false},
      {"lambd", ArgType::kFloat, false, false}};
 alignas(8) static constexpr RecordedSchema shrink_backward_schema =
-    {schema_of({.name = "shrink_backward", .call = "shrink_backward",
-                .text = "shrink_backward(grad: Tensor, input: Tensor, lambd: Float) -> Tensor",
-                .args = shrink_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &shrink_backward_type};
+    {schema_of({.name = "shrink_backward", .call = "shrink_backward", .args = shrink_backward_args,
+                .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &shrink_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_shrink_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&shrink_backward_schema,
     shrink_backward_impl, record_like_leaky_relu_backward);
@@ -1308,8 +1248,7 @@ static void tanhshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
 alignas(8) static constinit const NodeType tanhshrink_type = {"tanhshrink", tanhshrink_apply,
     destroy_parts<1, 0>, sizeof(tanhshrink_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema tanhshrink_schema =
-    {schema_of({.name = "tanhshrink", .call = "tanhshrink",
-                .text = "tanhshrink(input: Tensor) -> Tensor", .args = args_like_relu6, .n_args = 1,
+    {schema_of({.name = "tanhshrink", .call = "tanhshrink", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &tanhshrink_type};
 constinit Op<TensorRef(const Tensor&)> op_tanhshrink =
@@ -1317,9 +1256,8 @@ constinit Op<TensorRef(const Tensor&)> op_tanhshrink =
 
 // ---- prelu ----
 alignas(8) static constexpr OpSchema prelu_schema =
-    schema_of({.name = "prelu", .call = "prelu",
-               .text = "prelu(self: Tensor, weight: Tensor) -> Tensor", .args = args_like_prelu,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "prelu", .call = "prelu", .args = args_like_prelu, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu = make_op<TensorRef, const Tensor&,
@@ -1348,11 +1286,10 @@ static void prelu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
 alignas(8) static constinit const NodeType prelu_kernel_type = {"prelu_kernel", prelu_kernel_apply,
     destroy_parts<2, 0>, sizeof(prelu_kernel_saved), false, false, 145};
 alignas(8) static constexpr RecordedSchema prelu_kernel_schema =
-    {schema_of({.name = "prelu_kernel", .call = "prelu_kernel",
-                .text = "prelu_kernel(self: Tensor, weight: Tensor) -> Tensor",
-                .args = args_like_prelu, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &prelu_kernel_type};
+    {schema_of({.name = "prelu_kernel", .call = "prelu_kernel", .args = args_like_prelu,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &prelu_kernel_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_prelu_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&prelu_kernel_schema, prelu_kernel_impl,
                                                      record_like_prelu_kernel);
@@ -1372,17 +1309,15 @@ static void selu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType selu_type = {"selu", selu_apply, destroy_parts<1, 0>,
                                                         sizeof(selu_saved), false, false, 74};
 alignas(8) static constexpr RecordedSchema selu_schema =
-    {schema_of({.name = "selu", .call = "selu", .text = "selu(input: Tensor) -> Tensor",
-                .args = args_like_relu6, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &selu_type};
+    {schema_of({.name = "selu", .call = "selu", .args = args_like_relu6, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &selu_type};
 constinit Op<TensorRef(const Tensor&)> op_selu = make_op<TensorRef, const Tensor&>(&selu_schema,
     selu_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema selu__schema =
-    {schema_of({.name = "selu_", .call = "selu_", .text = "selu(input: Tensor) -> Tensor",
-                .args = args_like_relu6_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &selu_type};
+    {schema_of({.name = "selu_", .call = "selu_", .args = args_like_relu6_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &selu_type};
 constinit Op<void(Tensor&)> op_selu_ = make_op<void, Tensor&>(&selu__schema, selu__impl,
     record_like_silu_);
 
@@ -1412,7 +1347,6 @@ alignas(8) static constinit const NodeType selu_backward_type =
      false, 49};
 alignas(8) static constexpr RecordedSchema selu_backward_schema =
     {schema_of({.name = "selu_backward", .call = "selu_backward",
-                .text = "selu_backward(grad: Tensor, input: Tensor) -> Tensor",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
@@ -1437,17 +1371,15 @@ static void celu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType celu_type = {"celu", celu_apply, destroy_parts<1, 0>,
                                                         sizeof(celu_saved), false, false, 75};
 alignas(8) static constexpr RecordedSchema celu_schema =
-    {schema_of({.name = "celu", .call = "celu",
-                .text = "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &celu_type};
+    {schema_of({.name = "celu", .call = "celu", .args = args_like_elu, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &celu_type};
 constinit Op<TensorRef(const Tensor&, double)> op_celu = make_op<TensorRef, const Tensor&,
     double>(&celu_schema, celu_impl, record_like_leaky_relu);
 alignas(8) static constexpr RecordedSchema celu__schema =
-    {schema_of({.name = "celu_", .call = "celu_",
-                .text = "celu(input: Tensor, alpha: Float = 1.0) -> Tensor", .args = args_like_elu_,
-                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &celu_type};
+    {schema_of({.name = "celu_", .call = "celu_", .args = args_like_elu_, .n_args = 2, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &celu_type};
 constinit Op<void(Tensor&, double)> op_celu_ = make_op<void, Tensor&, double>(&celu__schema,
     celu__impl, record_like_leaky_relu_);
 
@@ -1477,11 +1409,10 @@ alignas(8) static constinit const NodeType celu_backward_type =
     {"celu_backward", celu_backward_apply, destroy_parts<2, 0>, sizeof(celu_backward_saved), false,
      false, 51};
 alignas(8) static constexpr RecordedSchema celu_backward_schema =
-    {schema_of({.name = "celu_backward", .call = "celu_backward",
-                .text = "celu_backward(grad: Tensor, input: Tensor, alpha: Float) -> Tensor",
-                .args = args_like_elu_backward, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &celu_backward_type};
+    {schema_of({.name = "celu_backward", .call = "celu_backward", .args = args_like_elu_backward,
+                .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &celu_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_celu_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&celu_backward_schema,
     celu_backward_impl, record_like_elu_backward);
@@ -1497,11 +1428,9 @@ alignas(8) static constexpr ArgInfo rrelu_args[] = {{"self", ArgType::kTensor, f
                                                     {"generator", ArgType::kGenerator, false,
                                                      true}};
 alignas(8) static constexpr OpSchema rrelu_schema =
-    schema_of({.name = "rrelu", .call = "rrelu",
-    .text = "rrelu(self: Tensor, lower: Float = 0.125, upper: Float = 0.3333333333333333, "
-    "training: Bool = false, generator: Generator = None) -> Tensor", .args = rrelu_args,
-    .n_args = 5, .n_outs = 1, .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "rrelu", .call = "rrelu", .args = rrelu_args, .n_args = 5, .n_outs = 1,
+               .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, double, bool, Generator*)> op_rrelu =
     make_op<TensorRef, const Tensor&, double, double, bool, Generator*>(&rrelu_schema, impl::rrelu,
     nullptr);
@@ -1523,11 +1452,9 @@ alignas(8) static constexpr ArgInfo rrelu__args[] = {{"self", ArgType::kTensor, 
                                                      {"generator", ArgType::kGenerator, false,
                                                       true}};
 alignas(8) static constexpr OpSchema rrelu__schema =
-    schema_of({.name = "rrelu_", .call = "rrelu_",
-    .text = "rrelu(self: Tensor, lower: Float = 0.125, upper: Float = 0.3333333333333333, "
-    "training: Bool = false, generator: Generator = None) -> Tensor", .args = rrelu__args,
-    .n_args = 5, .n_outs = 0, .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "rrelu_", .call = "rrelu_", .args = rrelu__args, .n_args = 5, .n_outs = 0,
+               .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, double, bool, Generator*)> op_rrelu_ = make_op<void, Tensor&,
     double, double, bool, Generator*>(&rrelu__schema, rrelu__impl, rrelu__autograd);
 

@@ -33,11 +33,9 @@ static double add_flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema add_schema =
-    {schema_of({.name = "add", .call = "add",
-                .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add, .flops = add_flops, .n_args = 3, .n_outs = 1,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &add_type};
+    {schema_of({.name = "add", .call = "add", .args = args_like_add, .flops = add_flops,
+                .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}), &add_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_add =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&add_schema, add_impl,
     record_like_add);
@@ -46,18 +44,15 @@ static double add__flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema add__schema =
-    {schema_of({.name = "add_", .call = "add_",
-                .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_, .flops = add__flops, .n_args = 3, .n_outs = 0,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &add_type};
+    {schema_of({.name = "add_", .call = "add_", .args = args_like_add_, .flops = add__flops,
+                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}), &add_type};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_add_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&add__schema, add__impl, record_like_add_);
 alignas(8) static constexpr OpSchema add_into_schema =
-    schema_of({.name = "add_into", .call = "add_into",
-               .text = "add(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-               .args = args_like_add, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "add_into", .call = "add_into", .args = args_like_add, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&add_into_schema,
     add_into_impl, into_autograd);
@@ -70,11 +65,10 @@ static double add_scalar_flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema add_scalar_schema =
-    {schema_of({.name = "add_scalar", .call = "add",
-                .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_scalar, .flops = add_scalar_flops, .n_args = 3, .n_outs = 1,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &add_scalar_type};
+    {schema_of({.name = "add_scalar", .call = "add", .args = args_like_add_scalar,
+                .flops = add_scalar_flops, .n_args = 3, .n_outs = 1, .differentiable = true,
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &add_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_add_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&add_scalar_schema,
     add_scalar_impl, record_like_add_scalar);
@@ -83,18 +77,16 @@ static double add_scalar__flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema add_scalar__schema =
-    {schema_of({.name = "add_scalar_", .call = "add_",
-                .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_scalar_, .flops = add_scalar__flops, .n_args = 3, .n_outs = 0,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &add_scalar_type};
+    {schema_of({.name = "add_scalar_", .call = "add_", .args = args_like_add_scalar_,
+                .flops = add_scalar__flops, .n_args = 3, .n_outs = 0, .differentiable = true,
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &add_scalar_type};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_add_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&add_scalar__schema, add_scalar__impl, record_like_add_scalar_);
 alignas(8) static constexpr OpSchema add_scalar_into_schema =
-    schema_of({.name = "add_scalar_into", .call = "add_into",
-               .text = "add_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-               .args = args_like_add_scalar, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "add_scalar_into", .call = "add_into", .args = args_like_add_scalar,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_add_scalar_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&add_scalar_into_schema,
     add_scalar_into_impl, into_autograd);
@@ -121,11 +113,9 @@ static double sub_flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema sub_schema =
-    {schema_of({.name = "sub", .call = "sub",
-                .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add, .flops = sub_flops, .n_args = 3, .n_outs = 1,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &sub_type};
+    {schema_of({.name = "sub", .call = "sub", .args = args_like_add, .flops = sub_flops,
+                .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}), &sub_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_sub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&sub_schema, sub_impl,
     record_like_add);
@@ -134,18 +124,15 @@ static double sub__flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema sub__schema =
-    {schema_of({.name = "sub_", .call = "sub_",
-                .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_, .flops = sub__flops, .n_args = 3, .n_outs = 0,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &sub_type};
+    {schema_of({.name = "sub_", .call = "sub_", .args = args_like_add_, .flops = sub__flops,
+                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}), &sub_type};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_sub_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&sub__schema, sub__impl, record_like_add_);
 alignas(8) static constexpr OpSchema sub_into_schema =
-    schema_of({.name = "sub_into", .call = "sub_into",
-               .text = "sub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-               .args = args_like_add, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "sub_into", .call = "sub_into", .args = args_like_add, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&sub_into_schema,
     sub_into_impl, into_autograd);
@@ -159,11 +146,10 @@ static double sub_scalar_flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema sub_scalar_schema =
-    {schema_of({.name = "sub_scalar", .call = "sub",
-                .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_scalar, .flops = sub_scalar_flops, .n_args = 3, .n_outs = 1,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &sub_scalar_type};
+    {schema_of({.name = "sub_scalar", .call = "sub", .args = args_like_add_scalar,
+                .flops = sub_scalar_flops, .n_args = 3, .n_outs = 1, .differentiable = true,
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &sub_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_sub_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&sub_scalar_schema,
     sub_scalar_impl, record_like_add_scalar);
@@ -172,18 +158,16 @@ static double sub_scalar__flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema sub_scalar__schema =
-    {schema_of({.name = "sub_scalar_", .call = "sub_",
-                .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-                .args = args_like_add_scalar_, .flops = sub_scalar__flops, .n_args = 3, .n_outs = 0,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &sub_scalar_type};
+    {schema_of({.name = "sub_scalar_", .call = "sub_", .args = args_like_add_scalar_,
+                .flops = sub_scalar__flops, .n_args = 3, .n_outs = 0, .differentiable = true,
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &sub_scalar_type};
 constinit Op<void(Tensor&, const Scalar&, const Scalar&)> op_sub_scalar_ = make_op<void, Tensor&,
     const Scalar&, const Scalar&>(&sub_scalar__schema, sub_scalar__impl, record_like_add_scalar_);
 alignas(8) static constexpr OpSchema sub_scalar_into_schema =
-    schema_of({.name = "sub_scalar_into", .call = "sub_into",
-               .text = "sub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-               .args = args_like_add_scalar, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "sub_scalar_into", .call = "sub_into", .args = args_like_add_scalar,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_sub_scalar_into =
     make_op<void, const Tensor&, const Scalar&, const Scalar&, Tensor&>(&sub_scalar_into_schema,
     sub_scalar_into_impl, into_autograd);
@@ -210,10 +194,9 @@ alignas(8) static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, fa
                                                    {"alpha", ArgType::kScalar, false, true, 0,
                                                     ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr RecordedSchema rsub_schema =
-    {schema_of({.name = "rsub", .call = "rsub",
-                .text = "rsub(self: Tensor, other: Tensor, alpha: Scalar = 1) -> Tensor",
-                .args = rsub_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}), &rsub_type};
+    {schema_of({.name = "rsub", .call = "rsub", .args = rsub_args, .n_args = 3, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &rsub_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_rsub =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&rsub_schema, rsub_impl,
     record_like_add);
@@ -249,10 +232,9 @@ alignas(8) static constexpr ArgInfo rsub_scalar_args[] = {{"self", ArgType::kTen
     {"other", ArgType::kScalar, false, false}, {"alpha", ArgType::kScalar, false, true, 0,
                                                 ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema rsub_scalar_schema =
-    schema_of({.name = "rsub_scalar", .call = "rsub",
-               .text = "rsub_scalar(self: Tensor, other: Scalar, alpha: Scalar = 1) -> Tensor",
-               .args = rsub_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "rsub_scalar", .call = "rsub", .args = rsub_scalar_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&, const Scalar&)> op_rsub_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, const Scalar&>(&rsub_scalar_schema,
     rsub_scalar_impl, rsub_scalar_autograd);
@@ -298,9 +280,8 @@ static double mul_flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr OpSchema mul_schema =
-    schema_of({.name = "mul", .call = "mul", .text = "mul(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul, .flops = mul_flops, .n_args = 2, .n_outs = 1,
-               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "mul", .call = "mul", .args = args_like_mul, .flops = mul_flops, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mul_schema, mul_impl, mul_autograd);
@@ -326,17 +307,15 @@ static double mul__flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr OpSchema mul__schema =
-    schema_of({.name = "mul_", .call = "mul_", .text = "mul(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul_, .flops = mul__flops, .n_args = 2, .n_outs = 0,
-               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "mul_", .call = "mul_", .args = args_like_mul_, .flops = mul__flops,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_mul_ = make_op<void, Tensor&,
     const Tensor&>(&mul__schema, mul__impl, mul__autograd);
 alignas(8) static constexpr OpSchema mul_into_schema =
-    schema_of({.name = "mul_into", .call = "mul_into",
-               .text = "mul(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "mul_into", .call = "mul_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mul_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mul_into_schema, mul_into_impl, into_autograd);
 
@@ -357,11 +336,10 @@ static double mul_scalar_flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema mul_scalar_schema =
-    {schema_of({.name = "mul_scalar", .call = "mul",
-                .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar, .flops = mul_scalar_flops, .n_args = 2, .n_outs = 1,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kBits}), &mul_scalar_type};
+    {schema_of({.name = "mul_scalar", .call = "mul", .args = args_like_mul_scalar,
+                .flops = mul_scalar_flops, .n_args = 2, .n_outs = 1, .differentiable = true,
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits}),
+     &mul_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_mul_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&mul_scalar_schema, mul_scalar_impl,
                                                      record_like_mul_scalar);
@@ -370,18 +348,16 @@ static double mul_scalar__flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema mul_scalar__schema =
-    {schema_of({.name = "mul_scalar_", .call = "mul_",
-                .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar_, .flops = mul_scalar__flops, .n_args = 2, .n_outs = 0,
-                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kBits}), &mul_scalar_type};
+    {schema_of({.name = "mul_scalar_", .call = "mul_", .args = args_like_mul_scalar_,
+                .flops = mul_scalar__flops, .n_args = 2, .n_outs = 0, .differentiable = true,
+                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits}),
+     &mul_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_mul_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&mul_scalar__schema, mul_scalar__impl, record_like_mul_scalar_);
 alignas(8) static constexpr OpSchema mul_scalar_into_schema =
-    schema_of({.name = "mul_scalar_into", .call = "mul_into",
-               .text = "mul_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "mul_scalar_into", .call = "mul_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_mul_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&mul_scalar_into_schema,
     mul_scalar_into_impl, into_autograd);
@@ -413,8 +389,7 @@ static double div_true_flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema div_true_schema =
-    {schema_of({.name = "div_true", .call = "div_true",
-                .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    {schema_of({.name = "div_true", .call = "div_true", .args = args_like_mul,
                 .flops = div_true_flops, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &div_true_type};
@@ -443,17 +418,15 @@ static double div_true__flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr OpSchema div_true__schema =
-    schema_of({.name = "div_true_", .call = "div_true_",
-               .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
+    schema_of({.name = "div_true_", .call = "div_true_", .args = args_like_mul_,
                .flops = div_true__flops, .n_args = 2, .n_outs = 0, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Tensor&)> op_div_true_ = make_op<void, Tensor&,
     const Tensor&>(&div_true__schema, div_true__impl, div_true__autograd);
 alignas(8) static constexpr OpSchema div_true_into_schema =
-    schema_of({.name = "div_true_into", .call = "div_true_into",
-               .text = "div_true(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+    schema_of({.name = "div_true_into", .call = "div_true_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_true_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&div_true_into_schema, div_true_into_impl,
@@ -478,12 +451,10 @@ static double div_true_scalar_flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema div_true_scalar_schema =
-    {schema_of({.name = "div_true_scalar", .call = "div_true",
-                .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar, .flops = div_true_scalar_flops, .n_args = 2,
-                .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &div_true_scalar_type};
+    {schema_of({.name = "div_true_scalar", .call = "div_true", .args = args_like_mul_scalar,
+                .flops = div_true_scalar_flops, .n_args = 2, .n_outs = 1, .differentiable = true,
+                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &div_true_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_true_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_true_scalar_schema, div_true_scalar_impl,
                                                      record_like_mul_scalar);
@@ -492,17 +463,14 @@ static double div_true_scalar__flops([[maybe_unused]] const Value* args,
   return numel_of(first_result(args, outs));
 }
 alignas(8) static constexpr RecordedSchema div_true_scalar__schema =
-    {schema_of({.name = "div_true_scalar_", .call = "div_true_",
-                .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar_, .flops = div_true_scalar__flops, .n_args = 2,
-                .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &div_true_scalar_type};
+    {schema_of({.name = "div_true_scalar_", .call = "div_true_", .args = args_like_mul_scalar_,
+                .flops = div_true_scalar__flops, .n_args = 2, .n_outs = 0, .differentiable = true,
+                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &div_true_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_div_true_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_true_scalar__schema, div_true_scalar__impl, record_like_mul_scalar_);
 alignas(8) static constexpr OpSchema div_true_scalar_into_schema =
     schema_of({.name = "div_true_scalar_into", .call = "div_true_into",
-               .text = "div_true_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
@@ -515,25 +483,22 @@ using div_floor_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_floor_type = {"div_floor", apply_like_div_floor,
     destroy_parts<0, 0>, sizeof(div_floor_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema div_floor_schema =
-    {schema_of({.name = "div_floor", .call = "div_floor",
-                .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    {schema_of({.name = "div_floor", .call = "div_floor", .args = args_like_mul, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
      &div_floor_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_floor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_floor_schema, div_floor_impl,
                                                      record_like_div_floor);
 alignas(8) static constexpr RecordedSchema div_floor__schema =
-    {schema_of({.name = "div_floor_", .call = "div_floor_",
-                .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-                .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+    {schema_of({.name = "div_floor_", .call = "div_floor_", .args = args_like_mul_, .n_args = 2,
+                .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
      &div_floor_type};
 constinit Op<void(Tensor&, const Tensor&)> op_div_floor_ = make_op<void, Tensor&,
     const Tensor&>(&div_floor__schema, div_floor__impl, record_like_div_floor_);
 alignas(8) static constexpr OpSchema div_floor_into_schema =
-    schema_of({.name = "div_floor_into", .call = "div_floor_into",
-               .text = "div_floor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "div_floor_into", .call = "div_floor_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into =
@@ -546,27 +511,24 @@ alignas(8) static constinit const NodeType div_floor_scalar_type =
     {"div_floor", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(div_floor_scalar_saved),
      false, false, 0};
 alignas(8) static constexpr RecordedSchema div_floor_scalar_schema =
-    {schema_of({.name = "div_floor_scalar", .call = "div_floor",
-                .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &div_floor_scalar_type};
+    {schema_of({.name = "div_floor_scalar", .call = "div_floor", .args = args_like_mul_scalar,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &div_floor_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_floor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_floor_scalar_schema,
                                                      div_floor_scalar_impl,
                                                      record_like_div_floor_scalar);
 alignas(8) static constexpr RecordedSchema div_floor_scalar__schema =
-    {schema_of({.name = "div_floor_scalar_", .call = "div_floor_",
-                .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &div_floor_scalar_type};
+    {schema_of({.name = "div_floor_scalar_", .call = "div_floor_", .args = args_like_mul_scalar_,
+                .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &div_floor_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_div_floor_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_floor_scalar__schema, div_floor_scalar__impl,
                    record_like_div_floor_scalar_);
 alignas(8) static constexpr OpSchema div_floor_scalar_into_schema =
     schema_of({.name = "div_floor_scalar_into", .call = "div_floor_into",
-               .text = "div_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
@@ -579,25 +541,22 @@ using div_trunc_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType div_trunc_type = {"div_trunc", apply_like_div_floor,
     destroy_parts<0, 0>, sizeof(div_trunc_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema div_trunc_schema =
-    {schema_of({.name = "div_trunc", .call = "div_trunc",
-                .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    {schema_of({.name = "div_trunc", .call = "div_trunc", .args = args_like_mul, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
      &div_trunc_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_div_trunc =
     make_op<TensorRef, const Tensor&, const Tensor&>(&div_trunc_schema, div_trunc_impl,
                                                      record_like_div_floor);
 alignas(8) static constexpr RecordedSchema div_trunc__schema =
-    {schema_of({.name = "div_trunc_", .call = "div_trunc_",
-                .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-                .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+    {schema_of({.name = "div_trunc_", .call = "div_trunc_", .args = args_like_mul_, .n_args = 2,
+                .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
      &div_trunc_type};
 constinit Op<void(Tensor&, const Tensor&)> op_div_trunc_ = make_op<void, Tensor&,
     const Tensor&>(&div_trunc__schema, div_trunc__impl, record_like_div_floor_);
 alignas(8) static constexpr OpSchema div_trunc_into_schema =
-    schema_of({.name = "div_trunc_into", .call = "div_trunc_into",
-               .text = "div_trunc(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "div_trunc_into", .call = "div_trunc_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into =
@@ -610,27 +569,24 @@ alignas(8) static constinit const NodeType div_trunc_scalar_type =
     {"div_trunc", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(div_trunc_scalar_saved),
      false, false, 0};
 alignas(8) static constexpr RecordedSchema div_trunc_scalar_schema =
-    {schema_of({.name = "div_trunc_scalar", .call = "div_trunc",
-                .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &div_trunc_scalar_type};
+    {schema_of({.name = "div_trunc_scalar", .call = "div_trunc", .args = args_like_mul_scalar,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &div_trunc_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_div_trunc_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&div_trunc_scalar_schema,
                                                      div_trunc_scalar_impl,
                                                      record_like_div_floor_scalar);
 alignas(8) static constexpr RecordedSchema div_trunc_scalar__schema =
-    {schema_of({.name = "div_trunc_scalar_", .call = "div_trunc_",
-                .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &div_trunc_scalar_type};
+    {schema_of({.name = "div_trunc_scalar_", .call = "div_trunc_", .args = args_like_mul_scalar_,
+                .n_args = 2, .n_outs = 0, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &div_trunc_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_div_trunc_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&div_trunc_scalar__schema, div_trunc_scalar__impl,
                    record_like_div_floor_scalar_);
 alignas(8) static constexpr OpSchema div_trunc_scalar_into_schema =
     schema_of({.name = "div_trunc_scalar_into", .call = "div_trunc_into",
-               .text = "div_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
@@ -645,10 +601,9 @@ alignas(8) static constexpr ArgInfo div_args[] = {{"self", ArgType::kTensor, fal
                                                    kRoundingValues, ArgDefault::kInt, {.i = 0}},
                                                   {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema div_schema =
-    schema_of({.name = "div", .call = "div",
-    .text = "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
-    .args = div_args, .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "div", .call = "div", .args = div_args, .n_args = 3, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_div =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&div_schema, impl::div, nullptr);
 static void div__autograd(Call c, Tensor& self, const Tensor& other, int64_t rounding_mode) {
@@ -662,17 +617,15 @@ alignas(8) static constexpr ArgInfo div__args[] = {{"self", ArgType::kTensor, tr
                                                    {"rounding_mode", ArgType::kEnum, false, true,
                                                     kRoundingValues, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema div__schema =
-    schema_of({.name = "div_", .call = "div_",
-    .text = "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
-    .args = div__args, .n_args = 3, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "div_", .call = "div_", .args = div__args, .n_args = 3, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, int64_t)> op_div_ = make_op<void, Tensor&, const Tensor&,
     int64_t>(&div__schema, div__impl, div__autograd);
 alignas(8) static constexpr OpSchema div_into_schema =
-    schema_of({.name = "div_into", .call = "div_into",
-    .text = "div(self: Tensor, other: Tensor, rounding_mode: Enum<Rounding> = \"none\") -> Tensor",
-    .args = div_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "div_into", .call = "div_into", .args = div_args, .n_args = 4, .n_outs = 0,
+               .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_div_into =
     make_op<void, const Tensor&, const Tensor&, int64_t, Tensor&>(&div_into_schema, div_into_impl,
     into_autograd);
@@ -683,10 +636,9 @@ alignas(8) static constexpr ArgInfo div_scalar_args[] = {{"self", ArgType::kTens
                                                 kRoundingValues, ArgDefault::kInt, {.i = 0}},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema div_scalar_schema =
-    schema_of({.name = "div_scalar", .call = "div",
-    .text = "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> "
-    "Tensor", .args = div_scalar_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "div_scalar", .call = "div", .args = div_scalar_args, .n_args = 3,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&, int64_t)> op_div_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&, int64_t>(&div_scalar_schema, impl::div_scalar,
     nullptr);
@@ -694,38 +646,33 @@ alignas(8) static constexpr ArgInfo div_scalar__args[] = {{"self", ArgType::kTen
     {"other", ArgType::kScalar, false, false}, {"rounding_mode", ArgType::kEnum, false, true,
                                                 kRoundingValues, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema div_scalar__schema =
-    schema_of({.name = "div_scalar_", .call = "div_",
-    .text = "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> "
-    "Tensor", .args = div_scalar__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "div_scalar_", .call = "div_", .args = div_scalar__args, .n_args = 3,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&, int64_t)> op_div_scalar_ = make_op<void, Tensor&,
     const Scalar&, int64_t>(&div_scalar__schema, div_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema div_scalar_into_schema =
-    schema_of({.name = "div_scalar_into", .call = "div_into",
-    .text = "div_scalar(self: Tensor, other: Scalar, rounding_mode: Enum<Rounding> = \"none\") -> "
-    "Tensor", .args = div_scalar_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "div_scalar_into", .call = "div_into", .args = div_scalar_args, .n_args = 4,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, int64_t, Tensor&)> op_div_scalar_into =
     make_op<void, const Tensor&, const Scalar&, int64_t, Tensor&>(&div_scalar_into_schema,
     div_scalar_into_impl, into_autograd);
 
 // ---- floor_divide ----
 alignas(8) static constexpr OpSchema floor_divide_schema =
-    schema_of({.name = "floor_divide", .call = "floor_divide",
-               .text = "floor_divide(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .leaf = true});
+    schema_of({.name = "floor_divide", .call = "floor_divide", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_floor_divide =
     make_op<TensorRef, const Tensor&, const Tensor&>(&floor_divide_schema, impl::floor_divide,
                                                      nullptr);
 alignas(8) static constexpr OpSchema floor_divide__schema =
-    schema_of({.name = "floor_divide_", .call = "floor_divide_",
-               .text = "floor_divide(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true});
+    schema_of({.name = "floor_divide_", .call = "floor_divide_", .args = args_like_mul_,
+               .n_args = 2, .n_outs = 0, .leaf = true});
 constinit Op<void(Tensor&, const Tensor&)> op_floor_divide_ = make_op<void, Tensor&,
     const Tensor&>(&floor_divide__schema, floor_divide__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema floor_divide_into_schema =
-    schema_of({.name = "floor_divide_into", .call = "floor_divide_into",
-               .text = "floor_divide(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "floor_divide_into", .call = "floor_divide_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&floor_divide_into_schema,
@@ -733,22 +680,19 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_floor_divide_into =
 
 // ---- floor_divide_scalar ----
 alignas(8) static constexpr OpSchema floor_divide_scalar_schema =
-    schema_of({.name = "floor_divide_scalar", .call = "floor_divide",
-               .text = "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true});
+    schema_of({.name = "floor_divide_scalar", .call = "floor_divide", .args = args_like_mul_scalar,
+               .n_args = 2, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_floor_divide_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&floor_divide_scalar_schema,
                                                      impl::floor_divide_scalar, nullptr);
 alignas(8) static constexpr OpSchema floor_divide_scalar__schema =
     schema_of({.name = "floor_divide_scalar_", .call = "floor_divide_",
-               .text = "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true});
 constinit Op<void(Tensor&, const Scalar&)> op_floor_divide_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&floor_divide_scalar__schema, floor_divide_scalar__impl,
                    record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema floor_divide_scalar_into_schema =
     schema_of({.name = "floor_divide_scalar_into", .call = "floor_divide_into",
-               .text = "floor_divide_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&floor_divide_scalar_into_schema,
@@ -756,9 +700,8 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_floor_divide_scalar
 
 // ---- fmod ----
 alignas(8) static constexpr OpSchema fmod_schema =
-    schema_of({.name = "fmod", .call = "fmod",
-               .text = "fmod(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "fmod", .call = "fmod", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmod = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmod_schema, impl::fmod, nullptr);
@@ -768,51 +711,45 @@ static void fmod__autograd(Call c, Tensor& self, const Tensor& other) {
   replace_values(self, *dispatch(op_fmod, *before, other));
 }
 alignas(8) static constexpr OpSchema fmod__schema =
-    schema_of({.name = "fmod_", .call = "fmod_",
-               .text = "fmod(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "fmod_", .call = "fmod_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_fmod_ = make_op<void, Tensor&,
     const Tensor&>(&fmod__schema, fmod__impl, fmod__autograd);
 alignas(8) static constexpr OpSchema fmod_into_schema =
-    schema_of({.name = "fmod_into", .call = "fmod_into",
-               .text = "fmod(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fmod_into", .call = "fmod_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmod_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmod_into_schema, fmod_into_impl,
     into_autograd);
 
 // ---- fmod_scalar ----
 alignas(8) static constexpr OpSchema fmod_scalar_schema =
-    schema_of({.name = "fmod_scalar", .call = "fmod",
-               .text = "fmod_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fmod_scalar", .call = "fmod", .args = args_like_mul_scalar, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fmod_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&fmod_scalar_schema, impl::fmod_scalar,
                                                      nullptr);
 alignas(8) static constexpr OpSchema fmod_scalar__schema =
-    schema_of({.name = "fmod_scalar_", .call = "fmod_",
-               .text = "fmod_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fmod_scalar_", .call = "fmod_", .args = args_like_mul_scalar_, .n_args = 2,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&)> op_fmod_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&fmod_scalar__schema, fmod_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema fmod_scalar_into_schema =
-    schema_of({.name = "fmod_scalar_into", .call = "fmod_into",
-               .text = "fmod_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .structural = true,
-               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fmod_scalar_into", .call = "fmod_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_fmod_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&fmod_scalar_into_schema,
     fmod_scalar_into_impl, into_autograd);
 
 // ---- remainder ----
 alignas(8) static constexpr OpSchema remainder_schema =
-    schema_of({.name = "remainder", .call = "remainder",
-               .text = "remainder(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "remainder", .call = "remainder", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_remainder =
     make_op<TensorRef, const Tensor&, const Tensor&>(&remainder_schema, impl::remainder, nullptr);
@@ -822,15 +759,13 @@ static void remainder__autograd(Call c, Tensor& self, const Tensor& other) {
   replace_values(self, *dispatch(op_remainder, *before, other));
 }
 alignas(8) static constexpr OpSchema remainder__schema =
-    schema_of({.name = "remainder_", .call = "remainder_",
-               .text = "remainder(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "remainder_", .call = "remainder_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_remainder_ = make_op<void, Tensor&,
     const Tensor&>(&remainder__schema, remainder__impl, remainder__autograd);
 alignas(8) static constexpr OpSchema remainder_into_schema =
-    schema_of({.name = "remainder_into", .call = "remainder_into",
-               .text = "remainder(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "remainder_into", .call = "remainder_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into =
@@ -839,23 +774,20 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_remainder_into =
 
 // ---- remainder_scalar ----
 alignas(8) static constexpr OpSchema remainder_scalar_schema =
-    schema_of({.name = "remainder_scalar", .call = "remainder",
-               .text = "remainder_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "remainder_scalar", .call = "remainder", .args = args_like_mul_scalar,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_remainder_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&remainder_scalar_schema,
                                                      impl::remainder_scalar, nullptr);
 alignas(8) static constexpr OpSchema remainder_scalar__schema =
-    schema_of({.name = "remainder_scalar_", .call = "remainder_",
-               .text = "remainder_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "remainder_scalar_", .call = "remainder_", .args = args_like_mul_scalar_,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&)> op_remainder_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&remainder_scalar__schema, remainder_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema remainder_scalar_into_schema =
     schema_of({.name = "remainder_scalar_into", .call = "remainder_into",
-               .text = "remainder_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_remainder_scalar_into =
@@ -883,11 +815,10 @@ static void rest_trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
 alignas(8) static constinit const NodeType rest_trunc_type = {"rest_trunc", rest_trunc_apply,
     destroy_parts<2, 0>, sizeof(rest_trunc_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema rest_trunc_schema =
-    {schema_of({.name = "rest_trunc", .call = "rest_trunc",
-                .text = "rest_trunc(self: Tensor, other: Tensor) -> Tensor",
-                .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &rest_trunc_type};
+    {schema_of({.name = "rest_trunc", .call = "rest_trunc", .args = args_like_rest_trunc,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &rest_trunc_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc =
     make_op<TensorRef, const Tensor&, const Tensor&>(&rest_trunc_schema, rest_trunc_impl,
                                                      record_like_rest_trunc);
@@ -899,7 +830,6 @@ alignas(8) static constinit const NodeType rest_trunc_scalar_type =
      false, false, 0};
 alignas(8) static constexpr RecordedSchema rest_trunc_scalar_schema =
     {schema_of({.name = "rest_trunc_scalar", .call = "rest_trunc",
-                .text = "rest_trunc_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_rest_trunc_scalar, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
@@ -930,11 +860,10 @@ static void rest_floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
 alignas(8) static constinit const NodeType rest_floor_type = {"rest_floor", rest_floor_apply,
     destroy_parts<2, 0>, sizeof(rest_floor_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema rest_floor_schema =
-    {schema_of({.name = "rest_floor", .call = "rest_floor",
-                .text = "rest_floor(self: Tensor, other: Tensor) -> Tensor",
-                .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &rest_floor_type};
+    {schema_of({.name = "rest_floor", .call = "rest_floor", .args = args_like_rest_trunc,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &rest_floor_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&rest_floor_schema, rest_floor_impl,
                                                      record_like_rest_trunc);
@@ -946,7 +875,6 @@ alignas(8) static constinit const NodeType rest_floor_scalar_type =
      false, false, 0};
 alignas(8) static constexpr RecordedSchema rest_floor_scalar_schema =
     {schema_of({.name = "rest_floor_scalar", .call = "rest_floor",
-                .text = "rest_floor_scalar(self: Tensor, other: Scalar) -> Tensor",
                 .args = args_like_rest_trunc_scalar, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
@@ -981,25 +909,22 @@ static void atan2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_parts<2, 0>,
     sizeof(atan2_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema atan2_schema =
-    {schema_of({.name = "atan2", .call = "atan2",
-                .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "atan2", .call = "atan2", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kPromote}}), &atan2_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_atan2 = make_op<TensorRef, const Tensor&,
     const Tensor&>(&atan2_schema, atan2_impl, record_like_atan2);
 alignas(8) static constexpr RecordedSchema atan2__schema =
-    {schema_of({.name = "atan2_", .call = "atan2_",
-                .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &atan2_type};
+    {schema_of({.name = "atan2_", .call = "atan2_", .args = args_like_mul_, .n_args = 2,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &atan2_type};
 constinit Op<void(Tensor&, const Tensor&)> op_atan2_ = make_op<void, Tensor&,
     const Tensor&>(&atan2__schema, atan2__impl, record_like_atan2_);
 alignas(8) static constexpr OpSchema atan2_into_schema =
-    schema_of({.name = "atan2_into", .call = "atan2_into",
-               .text = "atan2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "atan2_into", .call = "atan2_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_atan2_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&atan2_into_schema, atan2_into_impl,
     into_autograd);
@@ -1017,23 +942,21 @@ static void neg_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType neg_type = {"neg", neg_apply, destroy_parts<0, 0>,
                                                        sizeof(neg_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema neg_schema =
-    {schema_of({.name = "neg", .call = "neg", .text = "neg(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &neg_type};
+    {schema_of({.name = "neg", .call = "neg", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &neg_type};
 constinit Op<TensorRef(const Tensor&)> op_neg = make_op<TensorRef, const Tensor&>(&neg_schema,
     neg_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema neg__schema =
-    {schema_of({.name = "neg_", .call = "neg_", .text = "neg(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &neg_type};
+    {schema_of({.name = "neg_", .call = "neg_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &neg_type};
 constinit Op<void(Tensor&)> op_neg_ = make_op<void, Tensor&>(&neg__schema, neg__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema neg_into_schema =
-    schema_of({.name = "neg_into", .call = "neg_into", .text = "neg(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "neg_into", .call = "neg_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_neg_into = make_op<void, const Tensor&,
     Tensor&>(&neg_into_schema, neg_into_impl, into_autograd);
 
@@ -1085,10 +1008,9 @@ static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent
   return out;
 }
 alignas(8) static constexpr OpSchema pow_schema =
-    schema_of({.name = "pow", .call = "pow",
-               .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = args_like_pow,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed,
+    schema_of({.name = "pow", .call = "pow", .args = args_like_pow, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed,
                .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_pow = make_op<TensorRef, const Tensor&,
     const Tensor&>(&pow_schema, pow_impl, pow_autograd);
@@ -1112,26 +1034,23 @@ static void pow__autograd(Call c, Tensor& self, const Tensor& exponent) {
   commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema pow__schema =
-    schema_of({.name = "pow_", .call = "pow_",
-               .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = args_like_pow_,
-               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "pow_", .call = "pow_", .args = args_like_pow_, .n_args = 2, .n_outs = 0,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_pow_ = make_op<void, Tensor&,
     const Tensor&>(&pow__schema, pow__impl, pow__autograd);
 alignas(8) static constexpr OpSchema pow_into_schema =
-    schema_of({.name = "pow_into", .call = "pow_into",
-               .text = "pow(self: Tensor, exponent: Tensor) -> Tensor", .args = args_like_pow,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "pow_into", .call = "pow_into", .args = args_like_pow, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_pow_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&pow_into_schema, pow_into_impl, into_autograd);
 
 // ---- pow_scalar ----
 alignas(8) static constexpr OpSchema pow_scalar_schema =
-    schema_of({.name = "pow_scalar", .call = "pow",
-               .text = "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor",
-               .args = args_like_pow_scalar, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "pow_scalar", .call = "pow", .args = args_like_pow_scalar, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&pow_scalar_schema, impl::pow_scalar, nullptr);
 static void pow_scalar__autograd(Call c, Tensor& self, const Scalar& exponent) {
@@ -1141,17 +1060,15 @@ static void pow_scalar__autograd(Call c, Tensor& self, const Scalar& exponent) {
   replace_values(self, *dispatch(op_pow_scalar, *before, exponent));
 }
 alignas(8) static constexpr OpSchema pow_scalar__schema =
-    schema_of({.name = "pow_scalar_", .call = "pow_",
-               .text = "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor",
-               .args = args_like_pow_scalar_, .n_args = 2, .n_outs = 0, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "pow_scalar_", .call = "pow_", .args = args_like_pow_scalar_, .n_args = 2,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&)> op_pow_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&pow_scalar__schema, pow_scalar__impl, pow_scalar__autograd);
 alignas(8) static constexpr OpSchema pow_scalar_into_schema =
-    schema_of({.name = "pow_scalar_into", .call = "pow_into",
-               .text = "pow_scalar(self: Tensor, exponent: Scalar) -> Tensor",
-               .args = args_like_pow_scalar, .n_args = 3, .n_outs = 0, .structural = true,
-               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "pow_scalar_into", .call = "pow_into", .args = args_like_pow_scalar,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_pow_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&pow_scalar_into_schema,
     pow_scalar_into_impl, into_autograd);
@@ -1173,11 +1090,10 @@ alignas(8) static constinit const NodeType pow_number_type = {"pow_number", pow_
 alignas(8) static constexpr ArgInfo pow_number_args[] = {{"self", ArgType::kTensor, false, false},
     {"exponent", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema pow_number_schema =
-    {schema_of({.name = "pow_number", .call = "pow_number",
-                .text = "pow_number(self: Tensor, exponent: Scalar) -> Tensor",
-                .args = pow_number_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &pow_number_type};
+    {schema_of({.name = "pow_number", .call = "pow_number", .args = pow_number_args, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &pow_number_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_pow_number =
     make_op<TensorRef, const Tensor&, const Scalar&>(&pow_number_schema, pow_number_impl,
                                                      record_like_pow_number);
@@ -1222,18 +1138,16 @@ alignas(8) static constexpr ArgInfo pow_base_args[] = {{"self", ArgType::kScalar
                                                        {"exponent", ArgType::kTensor, false, false},
                                                        {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema pow_base_schema =
-    schema_of({.name = "pow_base", .call = "pow_base",
-               .text = "pow_base(self: Scalar, exponent: Tensor) -> Tensor", .args = pow_base_args,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "pow_base", .call = "pow_base", .args = pow_base_args, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Scalar&, const Tensor&)> op_pow_base =
     make_op<TensorRef, const Scalar&, const Tensor&>(&pow_base_schema, pow_base_impl,
                                                      pow_base_autograd);
 alignas(8) static constexpr OpSchema pow_base_into_schema =
-    schema_of({.name = "pow_base_into", .call = "pow_base_into",
-               .text = "pow_base(self: Scalar, exponent: Tensor) -> Tensor", .args = pow_base_args,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "pow_base_into", .call = "pow_base_into", .args = pow_base_args, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into =
     make_op<void, const Scalar&, const Tensor&, Tensor&>(&pow_base_into_schema, pow_base_into_impl,
     into_autograd);
@@ -1243,18 +1157,15 @@ using maximum_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType maximum_type = {"max", apply_like_maximum,
     destroy_parts<2, 0>, sizeof(maximum_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema maximum_schema =
-    {schema_of({.name = "maximum", .call = "maximum",
-                .text = "maximum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
-     &maximum_type};
+    {schema_of({.name = "maximum", .call = "maximum", .args = args_like_mul, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &maximum_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_maximum = make_op<TensorRef, const Tensor&,
     const Tensor&>(&maximum_schema, maximum_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema maximum_into_schema =
-    schema_of({.name = "maximum_into", .call = "maximum_into",
-               .text = "maximum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "maximum_into", .call = "maximum_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_maximum_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&maximum_into_schema, maximum_into_impl,
     into_autograd);
@@ -1295,11 +1206,9 @@ static TensorRef greater_share_autograd(Call c, const Tensor& grad, const Tensor
   return out;
 }
 alignas(8) static constexpr OpSchema greater_share_schema =
-    schema_of({.name = "greater_share", .call = "greater_share",
-               .text = "greater_share(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_greater_share, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "greater_share", .call = "greater_share", .args = args_like_greater_share,
+               .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_greater_share =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&greater_share_schema,
     greater_share_impl, greater_share_autograd);
@@ -1309,18 +1218,15 @@ using minimum_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType minimum_type = {"min", apply_like_minimum,
     destroy_parts<2, 0>, sizeof(minimum_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema minimum_schema =
-    {schema_of({.name = "minimum", .call = "minimum",
-                .text = "minimum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
-     &minimum_type};
+    {schema_of({.name = "minimum", .call = "minimum", .args = args_like_mul, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &minimum_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_minimum = make_op<TensorRef, const Tensor&,
     const Tensor&>(&minimum_schema, minimum_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema minimum_into_schema =
-    schema_of({.name = "minimum_into", .call = "minimum_into",
-               .text = "minimum(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "minimum_into", .call = "minimum_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_minimum_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&minimum_into_schema, minimum_into_impl,
     into_autograd);
@@ -1365,10 +1271,9 @@ alignas(8) static constexpr ArgInfo clamp_args[] = {{"self", ArgType::kTensor, f
                                                     {"max", ArgType::kOptScalar, false, true},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema clamp_schema =
-    schema_of({.name = "clamp", .call = "clamp",
-               .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
-               .args = clamp_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "clamp", .call = "clamp", .args = clamp_args, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorRef(const Tensor&, const Scalar*, const Scalar*)> op_clamp =
     make_op<TensorRef, const Tensor&, const Scalar*, const Scalar*>(&clamp_schema, clamp_impl,
     clamp_autograd);
@@ -1392,17 +1297,15 @@ alignas(8) static constexpr ArgInfo clamp__args[] = {{"self", ArgType::kTensor, 
                                                      {"min", ArgType::kOptScalar, false, true},
                                                      {"max", ArgType::kOptScalar, false, true}};
 alignas(8) static constexpr OpSchema clamp__schema =
-    schema_of({.name = "clamp_", .call = "clamp_",
-               .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
-               .args = clamp__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "clamp_", .call = "clamp_", .args = clamp__args, .n_args = 3, .n_outs = 0,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(Tensor&, const Scalar*, const Scalar*)> op_clamp_ = make_op<void, Tensor&,
     const Scalar*, const Scalar*>(&clamp__schema, clamp__impl, clamp__autograd);
 alignas(8) static constexpr OpSchema clamp_into_schema =
-    schema_of({.name = "clamp_into", .call = "clamp_into",
-               .text = "clamp(self: Tensor, min: Scalar? = None, max: Scalar? = None) -> Tensor",
-               .args = clamp_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "clamp_into", .call = "clamp_into", .args = clamp_args, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Scalar*, const Scalar*, Tensor&)> op_clamp_into =
     make_op<void, const Tensor&, const Scalar*, const Scalar*, Tensor&>(&clamp_into_schema,
     clamp_into_impl, into_autograd);
@@ -1412,10 +1315,9 @@ alignas(8) static constexpr ArgInfo clamp_tensor_args[] = {{"self", ArgType::kTe
     {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema clamp_tensor_schema =
-    schema_of({.name = "clamp_tensor", .call = "clamp_tensor",
-    .text = "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
-    .args = clamp_tensor_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "clamp_tensor", .call = "clamp_tensor", .args = clamp_tensor_args,
+               .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*>(&clamp_tensor_schema,
     impl::clamp_tensor, nullptr);
@@ -1428,18 +1330,16 @@ static void clamp_tensor__autograd(Call c, Tensor& self, const Tensor* min, cons
 alignas(8) static constexpr ArgInfo clamp_tensor__args[] = {{"self", ArgType::kTensor, true, false},
     {"min", ArgType::kOptTensor, false, true}, {"max", ArgType::kOptTensor, false, true}};
 alignas(8) static constexpr OpSchema clamp_tensor__schema =
-    schema_of({.name = "clamp_tensor_", .call = "clamp_tensor_",
-    .text = "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
-    .args = clamp_tensor__args, .n_args = 3, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "clamp_tensor_", .call = "clamp_tensor_", .args = clamp_tensor__args,
+               .n_args = 3, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor*, const Tensor*)> op_clamp_tensor_ = make_op<void, Tensor&,
     const Tensor*, const Tensor*>(&clamp_tensor__schema, clamp_tensor__impl,
                                   clamp_tensor__autograd);
 alignas(8) static constexpr OpSchema clamp_tensor_into_schema =
-    schema_of({.name = "clamp_tensor_into", .call = "clamp_tensor_into",
-    .text = "clamp_tensor(self: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor",
-    .args = clamp_tensor_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "clamp_tensor_into", .call = "clamp_tensor_into", .args = clamp_tensor_args,
+               .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, Tensor&)> op_clamp_tensor_into =
     make_op<void, const Tensor&, const Tensor*, const Tensor*, Tensor&>(&clamp_tensor_into_schema,
     clamp_tensor_into_impl, into_autograd);
@@ -1511,11 +1411,9 @@ alignas(8) static constexpr ArgInfo clamp_between_args[] =
     {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kTensor, false, false},
      {"max", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema clamp_between_schema =
-    schema_of({.name = "clamp_between", .call = "clamp_between",
-               .text = "clamp_between(self: Tensor, min: Tensor, max: Tensor) -> Tensor",
-               .args = clamp_between_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "clamp_between", .call = "clamp_between", .args = clamp_between_args,
+               .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_clamp_between =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&clamp_between_schema,
     clamp_between_impl, clamp_between_autograd);
@@ -1525,9 +1423,8 @@ alignas(8) static constexpr ArgInfo clamp_weight_args[] = {{"self", ArgType::kTe
     {"min", ArgType::kTensor, false, false}, {"max", ArgType::kTensor, false, false},
     {"which", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema clamp_weight_schema =
-    schema_of({.name = "clamp_weight", .call = "clamp_weight",
-               .text = "clamp_weight(self: Tensor, min: Tensor, max: Tensor, which: Int) -> Tensor",
-               .args = clamp_weight_args, .n_args = 4, .n_outs = 1, .internal = true, .leaf = true,
+    schema_of({.name = "clamp_weight", .call = "clamp_weight", .args = clamp_weight_args,
+               .n_args = 4, .n_outs = 1, .internal = true, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t)> op_clamp_weight =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t>(&clamp_weight_schema,
@@ -1541,27 +1438,22 @@ alignas(8) static constexpr ArgInfo clamp_min_args[] = {{"self", ArgType::kTenso
                                                         {"min", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema clamp_min_schema =
-    {schema_of({.name = "clamp_min", .call = "clamp_min",
-                .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min_args,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
-     &clamp_min_type};
+    {schema_of({.name = "clamp_min", .call = "clamp_min", .args = clamp_min_args, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &clamp_min_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_min =
     make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_min_schema, clamp_min_impl,
                                                      record_like_atan2);
 alignas(8) static constexpr ArgInfo clamp_min__args[] = {{"self", ArgType::kTensor, true, false},
     {"min", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema clamp_min__schema =
-    {schema_of({.name = "clamp_min_", .call = "clamp_min_",
-                .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min__args,
-                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
-     &clamp_min_type};
+    {schema_of({.name = "clamp_min_", .call = "clamp_min_", .args = clamp_min__args, .n_args = 2,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &clamp_min_type};
 constinit Op<void(Tensor&, const Tensor&)> op_clamp_min_ = make_op<void, Tensor&,
     const Tensor&>(&clamp_min__schema, clamp_min__impl, record_like_atan2_);
 alignas(8) static constexpr OpSchema clamp_min_into_schema =
-    schema_of({.name = "clamp_min_into", .call = "clamp_min_into",
-               .text = "clamp_min(self: Tensor, min: Tensor) -> Tensor", .args = clamp_min_args,
+    schema_of({.name = "clamp_min_into", .call = "clamp_min_into", .args = clamp_min_args,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_min_into =
@@ -1588,10 +1480,9 @@ alignas(8) static constexpr ArgInfo clamp_min_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema clamp_min_scalar_schema =
-    {schema_of({.name = "clamp_min_scalar", .call = "clamp_min",
-                .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
-                .args = clamp_min_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+    {schema_of({.name = "clamp_min_scalar", .call = "clamp_min", .args = clamp_min_scalar_args,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
      &clamp_min_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_min_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_min_scalar_schema,
@@ -1599,17 +1490,15 @@ constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_min_scalar =
 alignas(8) static constexpr ArgInfo clamp_min_scalar__args[] =
     {{"self", ArgType::kTensor, true, false}, {"min", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema clamp_min_scalar__schema =
-    {schema_of({.name = "clamp_min_scalar_", .call = "clamp_min_",
-                .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
-                .args = clamp_min_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+    {schema_of({.name = "clamp_min_scalar_", .call = "clamp_min_", .args = clamp_min_scalar__args,
+                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
      &clamp_min_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_clamp_min_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&clamp_min_scalar__schema, clamp_min_scalar__impl,
                    record_like_clamp_min_scalar_);
 alignas(8) static constexpr OpSchema clamp_min_scalar_into_schema =
     schema_of({.name = "clamp_min_scalar_into", .call = "clamp_min_into",
-               .text = "clamp_min_scalar(self: Tensor, min: Scalar) -> Tensor",
                .args = clamp_min_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_min_scalar_into =
@@ -1624,27 +1513,22 @@ alignas(8) static constexpr ArgInfo clamp_max_args[] = {{"self", ArgType::kTenso
                                                         {"max", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema clamp_max_schema =
-    {schema_of({.name = "clamp_max", .call = "clamp_max",
-                .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max_args,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
-     &clamp_max_type};
+    {schema_of({.name = "clamp_max", .call = "clamp_max", .args = clamp_max_args, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &clamp_max_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_clamp_max =
     make_op<TensorRef, const Tensor&, const Tensor&>(&clamp_max_schema, clamp_max_impl,
                                                      record_like_atan2);
 alignas(8) static constexpr ArgInfo clamp_max__args[] = {{"self", ArgType::kTensor, true, false},
     {"max", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema clamp_max__schema =
-    {schema_of({.name = "clamp_max_", .call = "clamp_max_",
-                .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max__args,
-                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
-     &clamp_max_type};
+    {schema_of({.name = "clamp_max_", .call = "clamp_max_", .args = clamp_max__args, .n_args = 2,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &clamp_max_type};
 constinit Op<void(Tensor&, const Tensor&)> op_clamp_max_ = make_op<void, Tensor&,
     const Tensor&>(&clamp_max__schema, clamp_max__impl, record_like_atan2_);
 alignas(8) static constexpr OpSchema clamp_max_into_schema =
-    schema_of({.name = "clamp_max_into", .call = "clamp_max_into",
-               .text = "clamp_max(self: Tensor, max: Tensor) -> Tensor", .args = clamp_max_args,
+    schema_of({.name = "clamp_max_into", .call = "clamp_max_into", .args = clamp_max_args,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_clamp_max_into =
@@ -1671,10 +1555,9 @@ alignas(8) static constexpr ArgInfo clamp_max_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"max", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema clamp_max_scalar_schema =
-    {schema_of({.name = "clamp_max_scalar", .call = "clamp_max",
-                .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
-                .args = clamp_max_scalar_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+    {schema_of({.name = "clamp_max_scalar", .call = "clamp_max", .args = clamp_max_scalar_args,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
      &clamp_max_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_max_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&clamp_max_scalar_schema,
@@ -1682,17 +1565,15 @@ constinit Op<TensorRef(const Tensor&, const Scalar&)> op_clamp_max_scalar =
 alignas(8) static constexpr ArgInfo clamp_max_scalar__args[] =
     {{"self", ArgType::kTensor, true, false}, {"max", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema clamp_max_scalar__schema =
-    {schema_of({.name = "clamp_max_scalar_", .call = "clamp_max_",
-                .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
-                .args = clamp_max_scalar__args, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
+    {schema_of({.name = "clamp_max_scalar_", .call = "clamp_max_", .args = clamp_max_scalar__args,
+                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}),
      &clamp_max_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_clamp_max_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&clamp_max_scalar__schema, clamp_max_scalar__impl,
                    record_like_clamp_min_scalar_);
 alignas(8) static constexpr OpSchema clamp_max_scalar_into_schema =
     schema_of({.name = "clamp_max_scalar_into", .call = "clamp_max_into",
-               .text = "clamp_max_scalar(self: Tensor, max: Scalar) -> Tensor",
                .args = clamp_max_scalar_args, .n_args = 3, .n_outs = 0, .differentiable = true,
                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_max_scalar_into =
@@ -1729,17 +1610,15 @@ static void fmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType fmax_type = {"fmax", fmax_apply, destroy_parts<2, 0>,
                                                         sizeof(fmax_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema fmax_schema =
-    {schema_of({.name = "fmax", .call = "fmax",
-                .text = "fmax(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}), &fmax_type};
+    {schema_of({.name = "fmax", .call = "fmax", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &fmax_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmax = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmax_schema, fmax_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema fmax_into_schema =
-    schema_of({.name = "fmax_into", .call = "fmax_into",
-               .text = "fmax(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "fmax_into", .call = "fmax_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmax_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmax_into_schema, fmax_into_impl,
     into_autograd);
@@ -1774,17 +1653,15 @@ static void fmin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType fmin_type = {"fmin", fmin_apply, destroy_parts<2, 0>,
                                                         sizeof(fmin_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema fmin_schema =
-    {schema_of({.name = "fmin", .call = "fmin",
-                .text = "fmin(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder}), &fmin_type};
+    {schema_of({.name = "fmin", .call = "fmin", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kOrder}), &fmin_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fmin = make_op<TensorRef, const Tensor&,
     const Tensor&>(&fmin_schema, fmin_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema fmin_into_schema =
-    schema_of({.name = "fmin_into", .call = "fmin_into",
-               .text = "fmin(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "fmin_into", .call = "fmin_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_fmin_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&fmin_into_schema, fmin_into_impl,
     into_autograd);
@@ -1826,10 +1703,9 @@ static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& oth
   return out;
 }
 alignas(8) static constexpr OpSchema copysign_schema =
-    schema_of({.name = "copysign", .call = "copysign",
-               .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "copysign", .call = "copysign", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_copysign =
     make_op<TensorRef, const Tensor&, const Tensor&>(&copysign_schema, copysign_impl,
                                                      copysign_autograd);
@@ -1852,17 +1728,15 @@ static void copysign__autograd(Call c, Tensor& self, const Tensor& other) {
   commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema copysign__schema =
-    schema_of({.name = "copysign_", .call = "copysign_",
-               .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "copysign_", .call = "copysign_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Tensor&)> op_copysign_ = make_op<void, Tensor&,
     const Tensor&>(&copysign__schema, copysign__impl, copysign__autograd);
 alignas(8) static constexpr OpSchema copysign_into_schema =
-    schema_of({.name = "copysign_into", .call = "copysign_into",
-               .text = "copysign(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "copysign_into", .call = "copysign_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_copysign_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&copysign_into_schema, copysign_into_impl,
     into_autograd);
@@ -1899,10 +1773,9 @@ static TensorRef copysign_scalar_autograd(Call c, const Tensor& self, const Scal
   return out;
 }
 alignas(8) static constexpr OpSchema copysign_scalar_schema =
-    schema_of({.name = "copysign_scalar", .call = "copysign",
-               .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "copysign_scalar", .call = "copysign", .args = args_like_mul_scalar,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_copysign_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&copysign_scalar_schema, copysign_scalar_impl,
                                                      copysign_scalar_autograd);
@@ -1923,15 +1796,13 @@ static void copysign_scalar__autograd(Call c, Tensor& self, const Scalar& other)
   commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema copysign_scalar__schema =
-    schema_of({.name = "copysign_scalar_", .call = "copysign_",
-               .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "copysign_scalar_", .call = "copysign_", .args = args_like_mul_scalar_,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, const Scalar&)> op_copysign_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&copysign_scalar__schema, copysign_scalar__impl, copysign_scalar__autograd);
 alignas(8) static constexpr OpSchema copysign_scalar_into_schema =
     schema_of({.name = "copysign_scalar_into", .call = "copysign_into",
-               .text = "copysign_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_copysign_scalar_into =
@@ -1984,10 +1855,9 @@ static TensorRef hypot_autograd(Call c, const Tensor& self, const Tensor& other)
   return out;
 }
 alignas(8) static constexpr OpSchema hypot_schema =
-    schema_of({.name = "hypot", .call = "hypot",
-               .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "hypot", .call = "hypot", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_hypot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&hypot_schema, hypot_impl, hypot_autograd);
 static void hypot__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -2010,17 +1880,15 @@ static void hypot__autograd(Call c, Tensor& self, const Tensor& other) {
   commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema hypot__schema =
-    schema_of({.name = "hypot_", .call = "hypot_",
-               .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "hypot_", .call = "hypot_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_hypot_ = make_op<void, Tensor&,
     const Tensor&>(&hypot__schema, hypot__impl, hypot__autograd);
 alignas(8) static constexpr OpSchema hypot_into_schema =
-    schema_of({.name = "hypot_into", .call = "hypot_into",
-               .text = "hypot(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "hypot_into", .call = "hypot_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_hypot_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&hypot_into_schema, hypot_into_impl,
     into_autograd);
@@ -2050,17 +1918,14 @@ static void logaddexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
 alignas(8) static constinit const NodeType logaddexp_type = {"logaddexp", logaddexp_apply,
     destroy_parts<2, 0>, sizeof(logaddexp_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema logaddexp_schema =
-    {schema_of({.name = "logaddexp", .call = "logaddexp",
-                .text = "logaddexp(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &logaddexp_type};
+    {schema_of({.name = "logaddexp", .call = "logaddexp", .args = args_like_mul, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &logaddexp_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp_schema, logaddexp_impl,
                                                      record_like_atan2);
 alignas(8) static constexpr OpSchema logaddexp_into_schema =
-    schema_of({.name = "logaddexp_into", .call = "logaddexp_into",
-               .text = "logaddexp(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "logaddexp_into", .call = "logaddexp_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp_into =
@@ -2092,17 +1957,14 @@ static void logaddexp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
 alignas(8) static constinit const NodeType logaddexp2_type = {"logaddexp2", logaddexp2_apply,
     destroy_parts<2, 0>, sizeof(logaddexp2_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema logaddexp2_schema =
-    {schema_of({.name = "logaddexp2", .call = "logaddexp2",
-                .text = "logaddexp2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &logaddexp2_type};
+    {schema_of({.name = "logaddexp2", .call = "logaddexp2", .args = args_like_mul, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &logaddexp2_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logaddexp2 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logaddexp2_schema, logaddexp2_impl,
                                                      record_like_atan2);
 alignas(8) static constexpr OpSchema logaddexp2_into_schema =
-    schema_of({.name = "logaddexp2_into", .call = "logaddexp2_into",
-               .text = "logaddexp2(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "logaddexp2_into", .call = "logaddexp2_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logaddexp2_into =
@@ -2114,24 +1976,21 @@ alignas(8) static constexpr ArgInfo heaviside_args[] = {{"self", ArgType::kTenso
                                                         {"values", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema heaviside_schema =
-    schema_of({.name = "heaviside", .call = "heaviside",
-               .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside_args,
-               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "heaviside", .call = "heaviside", .args = heaviside_args, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_heaviside =
     make_op<TensorRef, const Tensor&, const Tensor&>(&heaviside_schema, heaviside_impl, nullptr);
 alignas(8) static constexpr ArgInfo heaviside__args[] = {{"self", ArgType::kTensor, true, false},
     {"values", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema heaviside__schema =
-    schema_of({.name = "heaviside_", .call = "heaviside_",
-               .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside__args,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "heaviside_", .call = "heaviside_", .args = heaviside__args, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_heaviside_ = make_op<void, Tensor&,
     const Tensor&>(&heaviside__schema, heaviside__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema heaviside_into_schema =
-    schema_of({.name = "heaviside_into", .call = "heaviside_into",
-               .text = "heaviside(self: Tensor, values: Tensor) -> Tensor", .args = heaviside_args,
+    schema_of({.name = "heaviside_into", .call = "heaviside_into", .args = heaviside_args,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_heaviside_into =
@@ -2140,22 +1999,19 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_heaviside_into =
 
 // ---- nextafter ----
 alignas(8) static constexpr OpSchema nextafter_schema =
-    schema_of({.name = "nextafter", .call = "nextafter",
-               .text = "nextafter(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "nextafter", .call = "nextafter", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_nextafter =
     make_op<TensorRef, const Tensor&, const Tensor&>(&nextafter_schema, impl::nextafter, nullptr);
 alignas(8) static constexpr OpSchema nextafter__schema =
-    schema_of({.name = "nextafter_", .call = "nextafter_",
-               .text = "nextafter(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "nextafter_", .call = "nextafter_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_nextafter_ = make_op<void, Tensor&,
     const Tensor&>(&nextafter__schema, nextafter__impl, nullptr);
 alignas(8) static constexpr OpSchema nextafter_into_schema =
-    schema_of({.name = "nextafter_into", .call = "nextafter_into",
-               .text = "nextafter(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "nextafter_into", .call = "nextafter_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into =
@@ -2168,11 +2024,10 @@ alignas(8) static constinit const NodeType next_number_type =
     {"next_number", apply_like_next_number, destroy_parts<2, 0>, sizeof(next_number_saved), false,
      false, 127};
 alignas(8) static constexpr RecordedSchema next_number_schema =
-    {schema_of({.name = "next_number", .call = "next_number",
-                .text = "next_number(self: Tensor, other: Tensor) -> Tensor",
-                .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &next_number_type};
+    {schema_of({.name = "next_number", .call = "next_number", .args = args_like_rest_trunc,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &next_number_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_number =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_number_schema, next_number_impl,
                                                      record_like_next_number);
@@ -2182,11 +2037,10 @@ using next_bf16_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType next_bf16_type = {"next_bf16", apply_like_next_number,
     destroy_parts<2, 0>, sizeof(next_bf16_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema next_bf16_schema =
-    {schema_of({.name = "next_bf16", .call = "next_bf16",
-                .text = "next_bf16(self: Tensor, other: Tensor) -> Tensor",
-                .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &next_bf16_type};
+    {schema_of({.name = "next_bf16", .call = "next_bf16", .args = args_like_rest_trunc, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &next_bf16_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_bf16_schema, next_bf16_impl,
                                                      record_like_next_number);
@@ -2196,62 +2050,54 @@ using next_f16_saved = gelu_exact_backward_saved;
 alignas(8) static constinit const NodeType next_f16_type = {"next_f16", apply_like_next_number,
     destroy_parts<2, 0>, sizeof(next_f16_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema next_f16_schema =
-    {schema_of({.name = "next_f16", .call = "next_f16",
-                .text = "next_f16(self: Tensor, other: Tensor) -> Tensor",
-                .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &next_f16_type};
+    {schema_of({.name = "next_f16", .call = "next_f16", .args = args_like_rest_trunc, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &next_f16_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_f16 =
     make_op<TensorRef, const Tensor&, const Tensor&>(&next_f16_schema, next_f16_impl,
                                                      record_like_next_number);
 
 // ---- gcd ----
 alignas(8) static constexpr OpSchema gcd_schema =
-    schema_of({.name = "gcd", .call = "gcd", .text = "gcd(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "gcd", .call = "gcd", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gcd = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gcd_schema, gcd_impl, nullptr);
 alignas(8) static constexpr OpSchema gcd__schema =
-    schema_of({.name = "gcd_", .call = "gcd_", .text = "gcd(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "gcd_", .call = "gcd_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_gcd_ = make_op<void, Tensor&,
     const Tensor&>(&gcd__schema, gcd__impl, nullptr);
 alignas(8) static constexpr OpSchema gcd_into_schema =
-    schema_of({.name = "gcd_into", .call = "gcd_into",
-               .text = "gcd(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "gcd_into", .call = "gcd_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gcd_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&gcd_into_schema, gcd_into_impl, into_autograd);
 
 // ---- lcm ----
 alignas(8) static constexpr OpSchema lcm_schema =
-    schema_of({.name = "lcm", .call = "lcm", .text = "lcm(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lcm", .call = "lcm", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lcm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&lcm_schema, lcm_impl, nullptr);
 alignas(8) static constexpr OpSchema lcm__schema =
-    schema_of({.name = "lcm_", .call = "lcm_", .text = "lcm(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lcm_", .call = "lcm_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_lcm_ = make_op<void, Tensor&,
     const Tensor&>(&lcm__schema, lcm__impl, nullptr);
 alignas(8) static constexpr OpSchema lcm_into_schema =
-    schema_of({.name = "lcm_into", .call = "lcm_into",
-               .text = "lcm(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "lcm_into", .call = "lcm_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lcm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&lcm_into_schema, lcm_into_impl, into_autograd);
 
 // ---- ldexp ----
 alignas(8) static constexpr OpSchema ldexp_schema =
-    schema_of({.name = "ldexp", .call = "ldexp",
-               .text = "ldexp(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "ldexp", .call = "ldexp", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ldexp = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ldexp_schema, impl::ldexp, nullptr);
@@ -2261,17 +2107,15 @@ static void ldexp__autograd(Call c, Tensor& self, const Tensor& other) {
   replace_values(self, *dispatch(op_ldexp, *before, other));
 }
 alignas(8) static constexpr OpSchema ldexp__schema =
-    schema_of({.name = "ldexp_", .call = "ldexp_",
-               .text = "ldexp(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "ldexp_", .call = "ldexp_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_ldexp_ = make_op<void, Tensor&,
     const Tensor&>(&ldexp__schema, ldexp__impl, ldexp__autograd);
 alignas(8) static constexpr OpSchema ldexp_into_schema =
-    schema_of({.name = "ldexp_into", .call = "ldexp_into",
-               .text = "ldexp(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "ldexp_into", .call = "ldexp_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ldexp_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&ldexp_into_schema, ldexp_into_impl,
     into_autograd);
@@ -2282,17 +2126,15 @@ alignas(8) static constexpr ArgInfo frexp_args[] = {{"self", ArgType::kTensor, f
                                                     {"dst_exponent", ArgType::kTensor, true,
                                                      false}};
 alignas(8) static constexpr OpSchema frexp_schema =
-    schema_of({.name = "frexp", .call = "frexp",
-               .text = "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)",
-               .args = frexp_args, .n_args = 1, .n_outs = 2, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "frexp", .call = "frexp", .args = frexp_args, .n_args = 1, .n_outs = 2,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&)> op_frexp = make_op<TensorPair, const Tensor&>(&frexp_schema,
     impl::frexp, nullptr);
 alignas(8) static constexpr OpSchema frexp_into_schema =
-    schema_of({.name = "frexp_into", .call = "frexp_into",
-               .text = "frexp(self: Tensor) -> (mantissa: Tensor, exponent: IndexTensor)",
-               .args = frexp_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "frexp_into", .call = "frexp_into", .args = frexp_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_frexp_into = make_op<void, const Tensor&,
     Tensor&, Tensor&>(&frexp_into_schema, frexp_into_impl, into_autograd);
 
@@ -2312,8 +2154,7 @@ alignas(8) static constinit const NodeType frexp_mantissa_type =
     {"frexp_mantissa", frexp_mantissa_apply, destroy_parts<1, 0>, sizeof(frexp_mantissa_saved),
      false, false, 100};
 alignas(8) static constexpr RecordedSchema frexp_mantissa_schema =
-    {schema_of({.name = "frexp_mantissa", .call = "frexp_mantissa",
-                .text = "frexp_mantissa(self: Tensor) -> Tensor", .args = args_like_relu,
+    {schema_of({.name = "frexp_mantissa", .call = "frexp_mantissa", .args = args_like_relu,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
      &frexp_mantissa_type};
@@ -2323,8 +2164,7 @@ constinit Op<TensorRef(const Tensor&)> op_frexp_mantissa =
 
 // ---- frexp_exponent ----
 alignas(8) static constexpr OpSchema frexp_exponent_schema =
-    schema_of({.name = "frexp_exponent", .call = "frexp_exponent",
-               .text = "frexp_exponent(self: Tensor) -> Tensor", .args = args_like_relu,
+    schema_of({.name = "frexp_exponent", .call = "frexp_exponent", .args = args_like_relu,
                .n_args = 1, .n_outs = 1, .internal = true, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_frexp_exponent =
@@ -2332,10 +2172,9 @@ constinit Op<TensorRef(const Tensor&)> op_frexp_exponent =
 
 // ---- float_power ----
 alignas(8) static constexpr OpSchema float_power_schema =
-    schema_of({.name = "float_power", .call = "float_power",
-               .text = "float_power(self: Tensor, exponent: Tensor) -> Tensor",
-               .args = args_like_pow, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "float_power", .call = "float_power", .args = args_like_pow, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_float_power =
     make_op<TensorRef, const Tensor&, const Tensor&>(&float_power_schema, impl::float_power,
                                                      nullptr);
@@ -2346,16 +2185,14 @@ static void float_power__autograd(Call c, Tensor& self, const Tensor& exponent) 
   replace_values(self, *dispatch(op_float_power, *before, exponent));
 }
 alignas(8) static constexpr OpSchema float_power__schema =
-    schema_of({.name = "float_power_", .call = "float_power_",
-               .text = "float_power(self: Tensor, exponent: Tensor) -> Tensor",
-               .args = args_like_pow_, .n_args = 2, .n_outs = 0, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "float_power_", .call = "float_power_", .args = args_like_pow_, .n_args = 2,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_float_power_ = make_op<void, Tensor&,
     const Tensor&>(&float_power__schema, float_power__impl, float_power__autograd);
 alignas(8) static constexpr OpSchema float_power_into_schema =
-    schema_of({.name = "float_power_into", .call = "float_power_into",
-               .text = "float_power(self: Tensor, exponent: Tensor) -> Tensor",
-               .args = args_like_pow, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+    schema_of({.name = "float_power_into", .call = "float_power_into", .args = args_like_pow,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_float_power_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&float_power_into_schema,
@@ -2363,10 +2200,9 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_float_power_into =
 
 // ---- float_power_scalar ----
 alignas(8) static constexpr OpSchema float_power_scalar_schema =
-    schema_of({.name = "float_power_scalar", .call = "float_power",
-               .text = "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
-               .args = args_like_pow_scalar, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "float_power_scalar", .call = "float_power", .args = args_like_pow_scalar,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_float_power_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&float_power_scalar_schema,
                                                      impl::float_power_scalar, nullptr);
@@ -2377,16 +2213,14 @@ static void float_power_scalar__autograd(Call c, Tensor& self, const Scalar& exp
   replace_values(self, *dispatch(op_float_power_scalar, *before, exponent));
 }
 alignas(8) static constexpr OpSchema float_power_scalar__schema =
-    schema_of({.name = "float_power_scalar_", .call = "float_power_",
-               .text = "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
-               .args = args_like_pow_scalar_, .n_args = 2, .n_outs = 0, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "float_power_scalar_", .call = "float_power_", .args = args_like_pow_scalar_,
+               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Scalar&)> op_float_power_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&float_power_scalar__schema, float_power_scalar__impl,
                    float_power_scalar__autograd);
 alignas(8) static constexpr OpSchema float_power_scalar_into_schema =
     schema_of({.name = "float_power_scalar_into", .call = "float_power_into",
-               .text = "float_power_scalar(self: Tensor, exponent: Scalar) -> Tensor",
                .args = args_like_pow_scalar, .n_args = 3, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_float_power_scalar_into =
@@ -2450,10 +2284,9 @@ alignas(8) static constexpr ArgInfo lerp_args[] = {{"self", ArgType::kTensor, fa
                                                    {"weight", ArgType::kTensor, false, false},
                                                    {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema lerp_schema =
-    schema_of({.name = "lerp", .call = "lerp",
-               .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor",
-               .args = lerp_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lerp", .call = "lerp", .args = lerp_args, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lerp =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lerp_schema, lerp_impl,
     lerp_autograd);
@@ -2481,17 +2314,15 @@ alignas(8) static constexpr ArgInfo lerp__args[] = {{"self", ArgType::kTensor, t
                                                     {"end", ArgType::kTensor, false, false},
                                                     {"weight", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema lerp__schema =
-    schema_of({.name = "lerp_", .call = "lerp_",
-               .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor",
-               .args = lerp__args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lerp_", .call = "lerp_", .args = lerp__args, .n_args = 3, .n_outs = 0,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_lerp_ = make_op<void, Tensor&,
     const Tensor&, const Tensor&>(&lerp__schema, lerp__impl, lerp__autograd);
 alignas(8) static constexpr OpSchema lerp_into_schema =
-    schema_of({.name = "lerp_into", .call = "lerp_into",
-               .text = "lerp(self: Tensor, end: Tensor, weight: Tensor) -> Tensor",
-               .args = lerp_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lerp_into", .call = "lerp_into", .args = lerp_args, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lerp_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lerp_into_schema,
     lerp_into_impl, into_autograd);
@@ -2518,29 +2349,24 @@ alignas(8) static constexpr ArgInfo lerp_scalar_args[] = {{"self", ArgType::kTen
     {"end", ArgType::kTensor, false, false}, {"weight", ArgType::kScalar, false, false},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema lerp_scalar_schema =
-    {schema_of({.name = "lerp_scalar", .call = "lerp",
-                .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
-                .args = lerp_scalar_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &lerp_scalar_type};
+    {schema_of({.name = "lerp_scalar", .call = "lerp", .args = lerp_scalar_args, .n_args = 3,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &lerp_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&lerp_scalar_schema,
     lerp_scalar_impl, record_like_add);
 alignas(8) static constexpr ArgInfo lerp_scalar__args[] = {{"self", ArgType::kTensor, true, false},
     {"end", ArgType::kTensor, false, false}, {"weight", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema lerp_scalar__schema =
-    {schema_of({.name = "lerp_scalar_", .call = "lerp_",
-                .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
-                .args = lerp_scalar__args, .n_args = 3, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &lerp_scalar_type};
+    {schema_of({.name = "lerp_scalar_", .call = "lerp_", .args = lerp_scalar__args, .n_args = 3,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &lerp_scalar_type};
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_lerp_scalar_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&lerp_scalar__schema, lerp_scalar__impl, record_like_add_);
 alignas(8) static constexpr OpSchema lerp_scalar_into_schema =
-    schema_of({.name = "lerp_scalar_into", .call = "lerp_into",
-               .text = "lerp_scalar(self: Tensor, end: Tensor, weight: Scalar) -> Tensor",
-               .args = lerp_scalar_args, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lerp_scalar_into", .call = "lerp_into", .args = lerp_scalar_args,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_lerp_scalar_into =
     make_op<void, const Tensor&, const Tensor&, const Scalar&, Tensor&>(&lerp_scalar_into_schema,
     lerp_scalar_into_impl, into_autograd);
@@ -2597,11 +2423,10 @@ static TensorRef addcmul_autograd(Call c, const Tensor& self, const Tensor& tens
   return out;
 }
 alignas(8) static constexpr OpSchema addcmul_schema =
-    schema_of({.name = "addcmul", .call = "addcmul",
-    .text = "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    .args = args_like_addcmul, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed,
-    .autocast = {Autocast::kNone, Autocast::kPromote}});
+    schema_of({.name = "addcmul", .call = "addcmul", .args = args_like_addcmul, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed,
+               .autocast = {Autocast::kNone, Autocast::kPromote}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul_schema,
     addcmul_impl, addcmul_autograd);
@@ -2628,18 +2453,16 @@ static void addcmul__autograd(Call c, Tensor& self, const Tensor& tensor1, const
   commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema addcmul__schema =
-    schema_of({.name = "addcmul_", .call = "addcmul_",
-    .text = "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    .args = args_like_addcmul_, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "addcmul_", .call = "addcmul_", .args = args_like_addcmul_, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcmul_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcmul__schema,
     addcmul__impl, addcmul__autograd);
 alignas(8) static constexpr OpSchema addcmul_into_schema =
-    schema_of({.name = "addcmul_into", .call = "addcmul_into",
-    .text = "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    .args = args_like_addcmul, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "addcmul_into", .call = "addcmul_into", .args = args_like_addcmul,
+               .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_addcmul_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&,
@@ -2703,11 +2526,10 @@ static TensorRef addcdiv_autograd(Call c, const Tensor& self, const Tensor& tens
   return out;
 }
 alignas(8) static constexpr OpSchema addcdiv_schema =
-    schema_of({.name = "addcdiv", .call = "addcdiv",
-    .text = "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    .args = args_like_addcmul, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed,
-    .autocast = {Autocast::kNone, Autocast::kPromote}});
+    schema_of({.name = "addcdiv", .call = "addcdiv", .args = args_like_addcmul, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed,
+               .autocast = {Autocast::kNone, Autocast::kPromote}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv_schema,
     addcdiv_impl, addcdiv_autograd);
@@ -2734,18 +2556,16 @@ static void addcdiv__autograd(Call c, Tensor& self, const Tensor& tensor1, const
   commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema addcdiv__schema =
-    schema_of({.name = "addcdiv_", .call = "addcdiv_",
-    .text = "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    .args = args_like_addcmul_, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "addcdiv_", .call = "addcdiv_", .args = args_like_addcmul_, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&)> op_addcdiv_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&>(&addcdiv__schema,
     addcdiv__impl, addcdiv__autograd);
 alignas(8) static constexpr OpSchema addcdiv_into_schema =
-    schema_of({.name = "addcdiv_into", .call = "addcdiv_into",
-    .text = "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Scalar = 1) -> Tensor",
-    .args = args_like_addcmul, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "addcdiv_into", .call = "addcdiv_into", .args = args_like_addcmul,
+               .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_addcdiv_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&,

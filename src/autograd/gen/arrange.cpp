@@ -43,35 +43,31 @@ static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   return out;
 }
 alignas(8) static constexpr OpSchema cat_schema =
-    schema_of({.name = "cat", .call = "cat",
-               .text = "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = args_like_cat,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "cat", .call = "cat", .args = args_like_cat, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kPromote, Autocast::kPromote}});
 constinit Op<TensorRef(TensorSpan, int64_t)> op_cat = make_op<TensorRef, TensorSpan,
     int64_t>(&cat_schema, impl::cat, cat_autograd);
 alignas(8) static constexpr OpSchema cat_into_schema =
-    schema_of({.name = "cat_into", .call = "cat_into",
-               .text = "cat(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = args_like_cat,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "cat_into", .call = "cat_into", .args = args_like_cat, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, int64_t, Tensor&)> op_cat_into = make_op<void, TensorSpan, int64_t,
     Tensor&>(&cat_into_schema, cat_into_impl, into_autograd);
 
 // ---- stack ----
 alignas(8) static constexpr OpSchema stack_schema =
-    schema_of({.name = "stack", .call = "stack",
-               .text = "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = args_like_cat,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "stack", .call = "stack", .args = args_like_cat, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kPromote, Autocast::kPromote}});
 constinit Op<TensorRef(TensorSpan, int64_t)> op_stack = make_op<TensorRef, TensorSpan,
     int64_t>(&stack_schema, impl::stack, nullptr);
 alignas(8) static constexpr OpSchema stack_into_schema =
-    schema_of({.name = "stack_into", .call = "stack_into",
-               .text = "stack(tensors: Tensor[], dim: Dim = 0) -> Tensor", .args = args_like_cat,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "stack_into", .call = "stack_into", .args = args_like_cat, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, int64_t, Tensor&)> op_stack_into = make_op<void, TensorSpan, int64_t,
     Tensor&>(&stack_into_schema, stack_into_impl, into_autograd);
 
@@ -81,10 +77,9 @@ alignas(8) static constexpr ArgInfo split_args[] = {{"self", ArgType::kTensor, f
                                                     {"dim", ArgType::kDim, false, true, 0,
                                                      ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema split_schema =
-    schema_of({.name = "split", .call = "split",
-               .text = "split(self: Tensor, split_size: Int, dim: Dim = 0) -> Tensor[]",
-               .args = split_args, .n_args = 3, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "split", .call = "split", .args = split_args, .n_args = 3, .n_outs = -1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_split =
     make_op<TensorList, const Tensor&, int64_t, int64_t>(&split_schema, impl::split, nullptr);
 
@@ -123,10 +118,9 @@ alignas(8) static constexpr ArgInfo split_with_sizes_args[] =
      {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema split_with_sizes_schema =
     schema_of({.name = "split_with_sizes", .call = "split_with_sizes",
-    .text = "split_with_sizes(self: Tensor, split_sizes: Int[], dim: Dim = 0) -> Tensor[]",
-    .args = split_with_sizes_args, .n_args = 3, .n_outs = -1, .differentiable = true,
-    .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = split_with_sizes_args, .n_args = 3, .n_outs = -1, .differentiable = true,
+               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_split_with_sizes = make_op<TensorList,
     const Tensor&, Ints, int64_t>(&split_with_sizes_schema, impl::split_with_sizes,
                                   split_with_sizes_autograd);
@@ -137,10 +131,9 @@ alignas(8) static constexpr ArgInfo chunk_args[] = {{"self", ArgType::kTensor, f
                                                     {"dim", ArgType::kDim, false, true, 0,
                                                      ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema chunk_schema =
-    schema_of({.name = "chunk", .call = "chunk",
-               .text = "chunk(self: Tensor, chunks: Int, dim: Dim = 0) -> Tensor[]",
-               .args = chunk_args, .n_args = 3, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "chunk", .call = "chunk", .args = chunk_args, .n_args = 3, .n_outs = -1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_chunk =
     make_op<TensorList, const Tensor&, int64_t, int64_t>(&chunk_schema, impl::chunk, nullptr);
 
@@ -157,10 +150,9 @@ static void flip_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType flip_type = {"flip", flip_apply, destroy_parts<0, 1>,
                                                         sizeof(flip_saved), false, false, 16};
 alignas(8) static constexpr RecordedSchema flip_schema =
-    {schema_of({.name = "flip", .call = "flip", .text = "flip(self: Tensor, dims: Dims) -> Tensor",
-                .args = args_like_flip, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves}),
-     &flip_type};
+    {schema_of({.name = "flip", .call = "flip", .args = args_like_flip, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+                .wide_unsigned = WideUnsigned::kMoves}), &flip_type};
 constinit Op<TensorRef(const Tensor&, Ints)> op_flip = make_op<TensorRef, const Tensor&,
     Ints>(&flip_schema, impl::flip, record_like_flip);
 
@@ -199,10 +191,9 @@ alignas(8) static constexpr ArgInfo roll_args[] = {{"self", ArgType::kTensor, fa
                                                    {"shifts", ArgType::kSize, false, false},
                                                    {"dims", ArgType::kDims, false, true}};
 alignas(8) static constexpr OpSchema roll_schema =
-    schema_of({.name = "roll", .call = "roll",
-               .text = "roll(self: Tensor, shifts: Int[], dims: Dims = []) -> Tensor",
-               .args = roll_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "roll", .call = "roll", .args = roll_args, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_roll = make_op<TensorRef, const Tensor&, Ints,
     Ints>(&roll_schema, impl::roll, roll_autograd);
 
@@ -210,9 +201,8 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_roll = make_op<TensorRef, 
 alignas(8) static constexpr ArgInfo repeat_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"repeats", ArgType::kSize, false, false}};
 alignas(8) static constexpr OpSchema repeat_schema =
-    schema_of({.name = "repeat", .call = "repeat",
-               .text = "repeat(self: Tensor, repeats: Size) -> Tensor", .args = repeat_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "repeat", .call = "repeat", .args = repeat_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_repeat = make_op<TensorRef, const Tensor&,
     Ints>(&repeat_schema, impl::repeat, nullptr);
@@ -221,9 +211,9 @@ constinit Op<TensorRef(const Tensor&, Ints)> op_repeat = make_op<TensorRef, cons
 alignas(8) static constexpr ArgInfo tile_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"dims", ArgType::kSize, false, false}};
 alignas(8) static constexpr OpSchema tile_schema =
-    schema_of({.name = "tile", .call = "tile", .text = "tile(self: Tensor, dims: Size) -> Tensor",
-               .args = tile_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "tile", .call = "tile", .args = tile_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_tile = make_op<TensorRef, const Tensor&,
     Ints>(&tile_schema, impl::tile, nullptr);
 
@@ -234,10 +224,9 @@ alignas(8) static constexpr ArgInfo pad_args[] = {{"input", ArgType::kTensor, fa
                                                    kPaddingValues, ArgDefault::kInt, {.i = 0}},
                                                   {"value", ArgType::kOptScalar, false, true}};
 alignas(8) static constexpr OpSchema pad_schema =
-    schema_of({.name = "pad", .call = "pad",
-    .text = "pad(input: Tensor, pad: Int[], mode: Enum<Padding> = \"constant\", value: Scalar? = "
-    "None) -> Tensor", .args = pad_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "pad", .call = "pad", .args = pad_args, .n_args = 4, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, const Scalar*)> op_pad =
     make_op<TensorRef, const Tensor&, Ints, int64_t, const Scalar*>(&pad_schema, impl::pad,
     nullptr);
@@ -274,10 +263,9 @@ alignas(8) static constexpr ArgInfo constant_pad_nd_args[] =
     {{"self", ArgType::kTensor, false, false}, {"pad", ArgType::kSize, false, false},
      {"value", ArgType::kScalar, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema constant_pad_nd_schema =
-    schema_of({.name = "constant_pad_nd", .call = "constant_pad_nd",
-               .text = "constant_pad_nd(self: Tensor, pad: Int[], value: Scalar = 0) -> Tensor",
-               .args = constant_pad_nd_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "constant_pad_nd", .call = "constant_pad_nd", .args = constant_pad_nd_args,
+               .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, const Scalar&)> op_constant_pad_nd =
     make_op<TensorRef, const Tensor&, Ints, const Scalar&>(&constant_pad_nd_schema,
     impl::constant_pad_nd, constant_pad_nd_autograd);
@@ -320,11 +308,9 @@ static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int6
 alignas(8) static constexpr ArgInfo pad_indexed_args[] = {{"self", ArgType::kTensor, false, false},
     {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema pad_indexed_schema =
-    schema_of({.name = "pad_indexed", .call = "pad_indexed",
-               .text = "pad_indexed(self: Tensor, pad: Int[], mode: Int) -> Tensor",
-               .args = pad_indexed_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kCopy,
-               .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "pad_indexed", .call = "pad_indexed", .args = pad_indexed_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t)> op_pad_indexed =
     make_op<TensorRef, const Tensor&, Ints, int64_t>(&pad_indexed_schema, impl::pad_indexed,
@@ -375,23 +361,22 @@ alignas(8) static constexpr ArgInfo pad_indexed_backward_args[] =
      {"pad", ArgType::kSize, false, false}, {"mode", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema pad_indexed_backward_schema =
     schema_of({.name = "pad_indexed_backward", .call = "pad_indexed_backward",
-    .text = "pad_indexed_backward(grad: Tensor, self: Tensor, pad: Int[], mode: Int) -> Tensor",
-    .args = pad_indexed_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+               .args = pad_indexed_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t)> op_pad_indexed_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, int64_t>(&pad_indexed_backward_schema,
     impl::pad_indexed_backward, pad_indexed_backward_autograd);
 
 // ---- hstack ----
 alignas(8) static constexpr OpSchema hstack_schema =
-    schema_of({.name = "hstack", .call = "hstack", .text = "hstack(tensors: Tensor[]) -> Tensor",
-               .args = args_like_hstack, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "hstack", .call = "hstack", .args = args_like_hstack, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_hstack = make_op<TensorRef, TensorSpan>(&hstack_schema,
     impl::hstack, nullptr);
 alignas(8) static constexpr OpSchema hstack_into_schema =
-    schema_of({.name = "hstack_into", .call = "hstack_into",
-               .text = "hstack(tensors: Tensor[]) -> Tensor", .args = args_like_hstack, .n_args = 2,
+    schema_of({.name = "hstack_into", .call = "hstack_into", .args = args_like_hstack, .n_args = 2,
                .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_hstack_into = make_op<void, TensorSpan,
@@ -399,14 +384,13 @@ constinit Op<void(TensorSpan, Tensor&)> op_hstack_into = make_op<void, TensorSpa
 
 // ---- vstack ----
 alignas(8) static constexpr OpSchema vstack_schema =
-    schema_of({.name = "vstack", .call = "vstack", .text = "vstack(tensors: Tensor[]) -> Tensor",
-               .args = args_like_hstack, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "vstack", .call = "vstack", .args = args_like_hstack, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_vstack = make_op<TensorRef, TensorSpan>(&vstack_schema,
     impl::vstack, nullptr);
 alignas(8) static constexpr OpSchema vstack_into_schema =
-    schema_of({.name = "vstack_into", .call = "vstack_into",
-               .text = "vstack(tensors: Tensor[]) -> Tensor", .args = args_like_hstack, .n_args = 2,
+    schema_of({.name = "vstack_into", .call = "vstack_into", .args = args_like_hstack, .n_args = 2,
                .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_vstack_into = make_op<void, TensorSpan,
@@ -414,14 +398,13 @@ constinit Op<void(TensorSpan, Tensor&)> op_vstack_into = make_op<void, TensorSpa
 
 // ---- dstack ----
 alignas(8) static constexpr OpSchema dstack_schema =
-    schema_of({.name = "dstack", .call = "dstack", .text = "dstack(tensors: Tensor[]) -> Tensor",
-               .args = args_like_hstack, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dstack", .call = "dstack", .args = args_like_hstack, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_dstack = make_op<TensorRef, TensorSpan>(&dstack_schema,
     impl::dstack, nullptr);
 alignas(8) static constexpr OpSchema dstack_into_schema =
-    schema_of({.name = "dstack_into", .call = "dstack_into",
-               .text = "dstack(tensors: Tensor[]) -> Tensor", .args = args_like_hstack, .n_args = 2,
+    schema_of({.name = "dstack_into", .call = "dstack_into", .args = args_like_hstack, .n_args = 2,
                .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_dstack_into = make_op<void, TensorSpan,
@@ -429,15 +412,13 @@ constinit Op<void(TensorSpan, Tensor&)> op_dstack_into = make_op<void, TensorSpa
 
 // ---- column_stack ----
 alignas(8) static constexpr OpSchema column_stack_schema =
-    schema_of({.name = "column_stack", .call = "column_stack",
-               .text = "column_stack(tensors: Tensor[]) -> Tensor", .args = args_like_hstack,
+    schema_of({.name = "column_stack", .call = "column_stack", .args = args_like_hstack,
                .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_column_stack =
     make_op<TensorRef, TensorSpan>(&column_stack_schema, impl::column_stack, nullptr);
 alignas(8) static constexpr OpSchema column_stack_into_schema =
-    schema_of({.name = "column_stack_into", .call = "column_stack_into",
-               .text = "column_stack(tensors: Tensor[]) -> Tensor", .args = args_like_hstack,
+    schema_of({.name = "column_stack_into", .call = "column_stack_into", .args = args_like_hstack,
                .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_column_stack_into = make_op<void, TensorSpan,
@@ -445,8 +426,7 @@ constinit Op<void(TensorSpan, Tensor&)> op_column_stack_into = make_op<void, Ten
 
 // ---- block_diag ----
 alignas(8) static constexpr OpSchema block_diag_schema =
-    schema_of({.name = "block_diag", .call = "block_diag",
-               .text = "block_diag(tensors: Tensor[]) -> Tensor", .args = args_like_block_diag,
+    schema_of({.name = "block_diag", .call = "block_diag", .args = args_like_block_diag,
                .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_block_diag =
@@ -457,10 +437,9 @@ alignas(8) static constexpr ArgInfo tensor_split_args[] = {{"self", ArgType::kTe
     {"sections", ArgType::kInt, false, false},
     {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema tensor_split_schema =
-    schema_of({.name = "tensor_split", .call = "tensor_split",
-               .text = "tensor_split(self: Tensor, sections: Int, dim: Dim = 0) -> Tensor[]",
-               .args = tensor_split_args, .n_args = 3, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "tensor_split", .call = "tensor_split", .args = tensor_split_args,
+               .n_args = 3, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t, int64_t)> op_tensor_split =
     make_op<TensorList, const Tensor&, int64_t, int64_t>(&tensor_split_schema, impl::tensor_split,
     nullptr);
@@ -471,9 +450,8 @@ alignas(8) static constexpr ArgInfo tensor_split_indices_args[] =
      {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema tensor_split_indices_schema =
     schema_of({.name = "tensor_split_indices", .call = "tensor_split_indices",
-    .text = "tensor_split_indices(self: Tensor, indices: Int[], dim: Dim = 0) -> Tensor[]",
-    .args = tensor_split_indices_args, .n_args = 3, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = tensor_split_indices_args, .n_args = 3, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints, int64_t)> op_tensor_split_indices = make_op<TensorList,
     const Tensor&, Ints, int64_t>(&tensor_split_indices_schema, impl::tensor_split_indices,
                                   nullptr);
@@ -485,80 +463,73 @@ alignas(8) static constexpr ArgInfo tensor_split_tensor_args[] =
      {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema tensor_split_tensor_schema =
     schema_of({.name = "tensor_split_tensor", .call = "tensor_split_tensor",
-    .text = "tensor_split_tensor(self: Tensor, tensor_indices_or_sections: Tensor, dim: Dim = 0) "
-    "-> Tensor[]", .args = tensor_split_tensor_args, .n_args = 3, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = tensor_split_tensor_args, .n_args = 3, .n_outs = -1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, const Tensor&, int64_t)> op_tensor_split_tensor =
     make_op<TensorList, const Tensor&, const Tensor&, int64_t>(&tensor_split_tensor_schema,
     impl::tensor_split_tensor, nullptr);
 
 // ---- hsplit ----
 alignas(8) static constexpr OpSchema hsplit_schema =
-    schema_of({.name = "hsplit", .call = "hsplit",
-               .text = "hsplit(self: Tensor, sections: Int) -> Tensor[]", .args = args_like_hsplit,
-               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "hsplit", .call = "hsplit", .args = args_like_hsplit, .n_args = 2,
+               .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t)> op_hsplit = make_op<TensorList, const Tensor&,
     int64_t>(&hsplit_schema, impl::hsplit, nullptr);
 
 // ---- hsplit_indices ----
 alignas(8) static constexpr OpSchema hsplit_indices_schema =
-    schema_of({.name = "hsplit_indices", .call = "hsplit_indices",
-               .text = "hsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]",
-               .args = args_like_hsplit_indices, .n_args = 2, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "hsplit_indices", .call = "hsplit_indices", .args = args_like_hsplit_indices,
+               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints)> op_hsplit_indices = make_op<TensorList, const Tensor&,
     Ints>(&hsplit_indices_schema, impl::hsplit_indices, nullptr);
 
 // ---- vsplit ----
 alignas(8) static constexpr OpSchema vsplit_schema =
-    schema_of({.name = "vsplit", .call = "vsplit",
-               .text = "vsplit(self: Tensor, sections: Int) -> Tensor[]", .args = args_like_hsplit,
-               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "vsplit", .call = "vsplit", .args = args_like_hsplit, .n_args = 2,
+               .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t)> op_vsplit = make_op<TensorList, const Tensor&,
     int64_t>(&vsplit_schema, impl::vsplit, nullptr);
 
 // ---- vsplit_indices ----
 alignas(8) static constexpr OpSchema vsplit_indices_schema =
-    schema_of({.name = "vsplit_indices", .call = "vsplit_indices",
-               .text = "vsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]",
-               .args = args_like_hsplit_indices, .n_args = 2, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "vsplit_indices", .call = "vsplit_indices", .args = args_like_hsplit_indices,
+               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints)> op_vsplit_indices = make_op<TensorList, const Tensor&,
     Ints>(&vsplit_indices_schema, impl::vsplit_indices, nullptr);
 
 // ---- dsplit ----
 alignas(8) static constexpr OpSchema dsplit_schema =
-    schema_of({.name = "dsplit", .call = "dsplit",
-               .text = "dsplit(self: Tensor, sections: Int) -> Tensor[]", .args = args_like_hsplit,
-               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "dsplit", .call = "dsplit", .args = args_like_hsplit, .n_args = 2,
+               .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t)> op_dsplit = make_op<TensorList, const Tensor&,
     int64_t>(&dsplit_schema, impl::dsplit, nullptr);
 
 // ---- dsplit_indices ----
 alignas(8) static constexpr OpSchema dsplit_indices_schema =
-    schema_of({.name = "dsplit_indices", .call = "dsplit_indices",
-               .text = "dsplit_indices(self: Tensor, indices: Int[]) -> Tensor[]",
-               .args = args_like_hsplit_indices, .n_args = 2, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dsplit_indices", .call = "dsplit_indices", .args = args_like_hsplit_indices,
+               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints)> op_dsplit_indices = make_op<TensorList, const Tensor&,
     Ints>(&dsplit_indices_schema, impl::dsplit_indices, nullptr);
 
 // ---- fliplr ----
 alignas(8) static constexpr OpSchema fliplr_schema =
-    schema_of({.name = "fliplr", .call = "fliplr", .text = "fliplr(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fliplr", .call = "fliplr", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_fliplr = make_op<TensorRef, const Tensor&>(&fliplr_schema,
     impl::fliplr, nullptr);
 
 // ---- flipud ----
 alignas(8) static constexpr OpSchema flipud_schema =
-    schema_of({.name = "flipud", .call = "flipud", .text = "flipud(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "flipud", .call = "flipud", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_flipud = make_op<TensorRef, const Tensor&>(&flipud_schema,
     impl::flipud, nullptr);
 
@@ -568,26 +539,23 @@ alignas(8) static constexpr ArgInfo rot90_args[] = {{"self", ArgType::kTensor, f
                                                      ArgDefault::kInt, {.i = 1}},
                                                     {"dims", ArgType::kDims, false, true}};
 alignas(8) static constexpr OpSchema rot90_schema =
-    schema_of({.name = "rot90", .call = "rot90",
-               .text = "rot90(self: Tensor, k: Int = 1, dims: Dims = []) -> Tensor",
-               .args = rot90_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "rot90", .call = "rot90", .args = rot90_args, .n_args = 3, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_rot90 = make_op<TensorRef, const Tensor&,
     int64_t, Ints>(&rot90_schema, impl::rot90, nullptr);
 
 // ---- diag ----
 alignas(8) static constexpr OpSchema diag_schema =
-    schema_of({.name = "diag", .call = "diag",
-               .text = "diag(self: Tensor, diagonal: Int = 0) -> Tensor", .args = args_like_diag,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "diag", .call = "diag", .args = args_like_diag, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_diag = make_op<TensorRef, const Tensor&,
     int64_t>(&diag_schema, impl::diag, nullptr);
 alignas(8) static constexpr OpSchema diag_into_schema =
-    schema_of({.name = "diag_into", .call = "diag_into",
-               .text = "diag(self: Tensor, diagonal: Int = 0) -> Tensor", .args = args_like_diag,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "diag_into", .call = "diag_into", .args = args_like_diag, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_diag_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&diag_into_schema, diag_into_impl, into_autograd);
 
@@ -596,9 +564,8 @@ alignas(8) static constexpr ArgInfo diagflat_args[] = {{"self", ArgType::kTensor
                                                        {"offset", ArgType::kInt, false, true, 0,
                                                         ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema diagflat_schema =
-    schema_of({.name = "diagflat", .call = "diagflat",
-               .text = "diagflat(self: Tensor, offset: Int = 0) -> Tensor", .args = diagflat_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "diagflat", .call = "diagflat", .args = diagflat_args, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_diagflat = make_op<TensorRef, const Tensor&,
     int64_t>(&diagflat_schema, impl::diagflat, nullptr);
@@ -609,10 +576,9 @@ alignas(8) static constexpr ArgInfo diag_embed_args[] = {{"self", ArgType::kTens
     {"dim1", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -2}},
     {"dim2", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -1}}};
 alignas(8) static constexpr OpSchema diag_embed_schema =
-    schema_of({.name = "diag_embed", .call = "diag_embed",
-    .text = "diag_embed(self: Tensor, offset: Int = 0, dim1: Dim = -2, dim2: Dim = -1) -> Tensor",
-    .args = diag_embed_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "diag_embed", .call = "diag_embed", .args = diag_embed_args, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diag_embed =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diag_embed_schema,
     impl::diag_embed, nullptr);
@@ -623,17 +589,15 @@ alignas(8) static constexpr ArgInfo meshgrid_args[] =
                                                        kIndexingValues, ArgDefault::kInt,
                                                        {.i = 0}}};
 alignas(8) static constexpr OpSchema meshgrid_schema =
-    schema_of({.name = "meshgrid", .call = "meshgrid",
-               .text = "meshgrid(tensors: Tensor[], indexing: Enum<Indexing> = \"ij\") -> Tensor[]",
-               .args = meshgrid_args, .n_args = 2, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "meshgrid", .call = "meshgrid", .args = meshgrid_args, .n_args = 2,
+               .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan, int64_t)> op_meshgrid = make_op<TensorList, TensorSpan,
     int64_t>(&meshgrid_schema, impl::meshgrid, nullptr);
 
 // ---- cartesian_prod ----
 alignas(8) static constexpr OpSchema cartesian_prod_schema =
-    schema_of({.name = "cartesian_prod", .call = "cartesian_prod",
-               .text = "cartesian_prod(tensors: Tensor[]) -> Tensor", .args = args_like_block_diag,
+    schema_of({.name = "cartesian_prod", .call = "cartesian_prod", .args = args_like_block_diag,
                .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_cartesian_prod =
@@ -644,10 +608,9 @@ alignas(8) static constexpr ArgInfo combinations_args[] = {{"self", ArgType::kTe
     {"r", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 2}},
     {"with_replacement", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema combinations_schema =
-    schema_of({.name = "combinations", .call = "combinations",
-    .text = "combinations(self: Tensor, r: Int = 2, with_replacement: Bool = false) -> Tensor",
-    .args = combinations_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "combinations", .call = "combinations", .args = combinations_args,
+               .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, bool)> op_combinations =
     make_op<TensorRef, const Tensor&, int64_t, bool>(&combinations_schema, impl::combinations,
                                                      nullptr);
@@ -658,9 +621,8 @@ alignas(8) static constexpr ArgInfo repeat_interleave_args[] =
      {"dim", ArgType::kOptDim, false, true}, {"output_size", ArgType::kOptInt, false, true}};
 alignas(8) static constexpr OpSchema repeat_interleave_schema =
     schema_of({.name = "repeat_interleave", .call = "repeat_interleave",
-    .text = "repeat_interleave(self: Tensor, repeats: Int, dim: Dim? = None, output_size: Int? = "
-    "None) -> Tensor", .args = repeat_interleave_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = repeat_interleave_args, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>)> op_repeat_interleave =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>,
             Opt<int64_t>>(&repeat_interleave_schema, impl::repeat_interleave, nullptr);
@@ -671,10 +633,8 @@ alignas(8) static constexpr ArgInfo repeat_interleave_tensor_args[] =
      {"dim", ArgType::kOptDim, false, true}, {"output_size", ArgType::kOptInt, false, true}};
 alignas(8) static constexpr OpSchema repeat_interleave_tensor_schema =
     schema_of({.name = "repeat_interleave_tensor", .call = "repeat_interleave_tensor",
-    .text = "repeat_interleave_tensor(self: Tensor, repeats: Tensor, dim: Dim? = None, "
-    "output_size: Int? = None) -> Tensor", .args = repeat_interleave_tensor_args, .n_args = 4,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = repeat_interleave_tensor_args, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>,
                        Opt<int64_t>)> op_repeat_interleave_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>,
@@ -685,10 +645,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>,
 alignas(8) static constexpr ArgInfo pixel_shuffle_args[] =
     {{"self", ArgType::kTensor, false, false}, {"upscale_factor", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema pixel_shuffle_schema =
-    schema_of({.name = "pixel_shuffle", .call = "pixel_shuffle",
-               .text = "pixel_shuffle(self: Tensor, upscale_factor: Int) -> Tensor",
-               .args = pixel_shuffle_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "pixel_shuffle", .call = "pixel_shuffle", .args = pixel_shuffle_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_shuffle = make_op<TensorRef, const Tensor&,
     int64_t>(&pixel_shuffle_schema, impl::pixel_shuffle, nullptr);
 
@@ -696,10 +655,9 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_shuffle = make_op<Tenso
 alignas(8) static constexpr ArgInfo pixel_unshuffle_args[] =
     {{"self", ArgType::kTensor, false, false}, {"downscale_factor", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema pixel_unshuffle_schema =
-    schema_of({.name = "pixel_unshuffle", .call = "pixel_unshuffle",
-               .text = "pixel_unshuffle(self: Tensor, downscale_factor: Int) -> Tensor",
-               .args = pixel_unshuffle_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "pixel_unshuffle", .call = "pixel_unshuffle", .args = pixel_unshuffle_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_unshuffle =
     make_op<TensorRef, const Tensor&, int64_t>(&pixel_unshuffle_schema, impl::pixel_unshuffle,
                                                nullptr);
@@ -708,10 +666,9 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_pixel_unshuffle =
 alignas(8) static constexpr ArgInfo channel_shuffle_args[] =
     {{"self", ArgType::kTensor, false, false}, {"groups", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema channel_shuffle_schema =
-    schema_of({.name = "channel_shuffle", .call = "channel_shuffle",
-               .text = "channel_shuffle(self: Tensor, groups: Int) -> Tensor",
-               .args = channel_shuffle_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "channel_shuffle", .call = "channel_shuffle", .args = channel_shuffle_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_channel_shuffle =
     make_op<TensorRef, const Tensor&, int64_t>(&channel_shuffle_schema, impl::channel_shuffle,
                                                nullptr);

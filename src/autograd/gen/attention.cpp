@@ -23,12 +23,10 @@ alignas(8) static constexpr ArgInfo scaled_dot_product_attention_args[] =
      {"generator", ArgType::kGenerator, false, true}};
 alignas(8) static constexpr OpSchema scaled_dot_product_attention_schema =
     schema_of({.name = "scaled_dot_product_attention", .call = "scaled_dot_product_attention",
-    .text = "scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: "
-    "Tensor? = None, dropout_p: Float = 0.0, is_causal: Bool = false, scale: Float? = None, "
-    "enable_gqa: Bool = false, generator: Generator = None) -> Tensor",
-    .args = scaled_dot_product_attention_args, .n_args = 9, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kLower, Autocast::kLower}});
+               .args = scaled_dot_product_attention_args, .n_args = 9, .n_outs = 1, .random = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                        Opt<double>, bool, Generator*)> op_scaled_dot_product_attention =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
@@ -141,11 +139,9 @@ static double native_attention_flops([[maybe_unused]] const Value* args,
 }
 alignas(8) static constexpr OpSchema native_attention_schema =
     schema_of({.name = "native_attention", .call = "native_attention",
-    .text = "native_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor?, "
-    "dropout_p: Float, causal: Bool, scale: Float, rng: Rng) -> (out: Tensor, lse: PlainTensor)",
-    .args = native_attention_args, .flops = native_attention_flops, .n_args = 8, .n_outs = 2,
-    .differentiable = true, .random = true, .internal = true, .leaf = true,
-    .autocast = {Autocast::kLower, Autocast::kLower}});
+               .args = native_attention_args, .flops = native_attention_flops, .n_args = 8,
+               .n_outs = 2, .differentiable = true, .random = true, .internal = true, .leaf = true,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool,
                         double, const Rng&)> op_native_attention = make_op<TensorPair,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*, double, bool, double,
@@ -166,11 +162,8 @@ static double attention_backward_flops([[maybe_unused]] const Value* args,
 }
 alignas(8) static constexpr OpSchema attention_backward_schema =
     schema_of({.name = "attention_backward", .call = "attention_backward",
-    .text = "attention_backward(grad: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: "
-    "Tensor?, out: Tensor, lse: Tensor, dropout_p: Float, causal: Bool, scale: Float, rng: Rng) "
-    "-> (dquery: Tensor, dkey: Tensor, dvalue: Tensor)", .args = attention_backward_args,
-    .flops = attention_backward_flops, .n_args = 11, .n_outs = 3, .random = true, .internal = true,
-    .leaf = true});
+               .args = attention_backward_args, .flops = attention_backward_flops, .n_args = 11,
+               .n_outs = 3, .random = true, .internal = true, .leaf = true});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                           const Tensor&, const Tensor&, double, bool, double,
                           const Rng&)> op_attention_backward = make_op<TensorTriple, const Tensor&,
@@ -183,10 +176,8 @@ alignas(8) static constexpr ArgInfo attention_keep_args[] =
     {{"query", ArgType::kTensor, false, false}, {"keys", ArgType::kInt, false, false},
      {"dropout_p", ArgType::kFloat, false, false}, {"rng", ArgType::kRng, false, false}};
 alignas(8) static constexpr OpSchema attention_keep_schema =
-    schema_of({.name = "attention_keep", .call = "attention_keep",
-    .text = "attention_keep(query: Tensor, keys: Int, dropout_p: Float, rng: Rng) -> Tensor",
-    .args = attention_keep_args, .n_args = 4, .n_outs = 1, .random = true, .internal = true,
-    .leaf = true});
+    schema_of({.name = "attention_keep", .call = "attention_keep", .args = attention_keep_args,
+               .n_args = 4, .n_outs = 1, .random = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t, double, const Rng&)> op_attention_keep =
     make_op<TensorRef, const Tensor&, int64_t, double, const Rng&>(&attention_keep_schema,
     impl::attention_keep, nullptr);

@@ -13,23 +13,20 @@ namespace TT_NS {
 
 // ---- bitwise_and ----
 alignas(8) static constexpr OpSchema bitwise_and_schema =
-    schema_of({.name = "bitwise_and", .call = "bitwise_and",
-               .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "bitwise_and", .call = "bitwise_and", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_and =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_and_schema, bitwise_and_impl,
                                                      nullptr);
 alignas(8) static constexpr OpSchema bitwise_and__schema =
-    schema_of({.name = "bitwise_and_", .call = "bitwise_and_",
-               .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "bitwise_and_", .call = "bitwise_and_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_and_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_and__schema, bitwise_and__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_and_into_schema =
-    schema_of({.name = "bitwise_and_into", .call = "bitwise_and_into",
-               .text = "bitwise_and(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "bitwise_and_into", .call = "bitwise_and_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into =
@@ -38,23 +35,20 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_and_into =
 
 // ---- bitwise_and_scalar ----
 alignas(8) static constexpr OpSchema bitwise_and_scalar_schema =
-    schema_of({.name = "bitwise_and_scalar", .call = "bitwise_and",
-               .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "bitwise_and_scalar", .call = "bitwise_and", .args = args_like_mul_scalar,
+               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_and_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_and_scalar_schema,
                                                      bitwise_and_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_and_scalar__schema =
-    schema_of({.name = "bitwise_and_scalar_", .call = "bitwise_and_",
-               .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "bitwise_and_scalar_", .call = "bitwise_and_", .args = args_like_mul_scalar_,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_and_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_and_scalar__schema, bitwise_and_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_and_scalar_into_schema =
     schema_of({.name = "bitwise_and_scalar_into", .call = "bitwise_and_into",
-               .text = "bitwise_and_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_into =
@@ -63,22 +57,19 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_and_scalar_
 
 // ---- bitwise_or ----
 alignas(8) static constexpr OpSchema bitwise_or_schema =
-    schema_of({.name = "bitwise_or", .call = "bitwise_or",
-               .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "bitwise_or", .call = "bitwise_or", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_or =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_or_schema, bitwise_or_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_or__schema =
-    schema_of({.name = "bitwise_or_", .call = "bitwise_or_",
-               .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "bitwise_or_", .call = "bitwise_or_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_or_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_or__schema, bitwise_or__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_or_into_schema =
-    schema_of({.name = "bitwise_or_into", .call = "bitwise_or_into",
-               .text = "bitwise_or(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "bitwise_or_into", .call = "bitwise_or_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into =
@@ -87,23 +78,20 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_or_into =
 
 // ---- bitwise_or_scalar ----
 alignas(8) static constexpr OpSchema bitwise_or_scalar_schema =
-    schema_of({.name = "bitwise_or_scalar", .call = "bitwise_or",
-               .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "bitwise_or_scalar", .call = "bitwise_or", .args = args_like_mul_scalar,
+               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_or_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_or_scalar_schema,
                                                      bitwise_or_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_or_scalar__schema =
-    schema_of({.name = "bitwise_or_scalar_", .call = "bitwise_or_",
-               .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "bitwise_or_scalar_", .call = "bitwise_or_", .args = args_like_mul_scalar_,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_or_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_or_scalar__schema, bitwise_or_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_or_scalar_into_schema =
     schema_of({.name = "bitwise_or_scalar_into", .call = "bitwise_or_into",
-               .text = "bitwise_or_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_into =
@@ -112,23 +100,20 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_or_scalar_i
 
 // ---- bitwise_xor ----
 alignas(8) static constexpr OpSchema bitwise_xor_schema =
-    schema_of({.name = "bitwise_xor", .call = "bitwise_xor",
-               .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "bitwise_xor", .call = "bitwise_xor", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_xor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_xor_schema, bitwise_xor_impl,
                                                      nullptr);
 alignas(8) static constexpr OpSchema bitwise_xor__schema =
-    schema_of({.name = "bitwise_xor_", .call = "bitwise_xor_",
-               .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "bitwise_xor_", .call = "bitwise_xor_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_xor_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_xor__schema, bitwise_xor__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_xor_into_schema =
-    schema_of({.name = "bitwise_xor_into", .call = "bitwise_xor_into",
-               .text = "bitwise_xor(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
+    schema_of({.name = "bitwise_xor_into", .call = "bitwise_xor_into", .args = args_like_mul,
                .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into =
@@ -137,23 +122,20 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_xor_into =
 
 // ---- bitwise_xor_scalar ----
 alignas(8) static constexpr OpSchema bitwise_xor_scalar_schema =
-    schema_of({.name = "bitwise_xor_scalar", .call = "bitwise_xor",
-               .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "bitwise_xor_scalar", .call = "bitwise_xor", .args = args_like_mul_scalar,
+               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_xor_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&bitwise_xor_scalar_schema,
                                                      bitwise_xor_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_xor_scalar__schema =
-    schema_of({.name = "bitwise_xor_scalar_", .call = "bitwise_xor_",
-               .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "bitwise_xor_scalar_", .call = "bitwise_xor_", .args = args_like_mul_scalar_,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_xor_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_xor_scalar__schema, bitwise_xor_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_xor_scalar_into_schema =
     schema_of({.name = "bitwise_xor_scalar_into", .call = "bitwise_xor_into",
-               .text = "bitwise_xor_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_into =
@@ -162,46 +144,40 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_xor_scalar_
 
 // ---- bitwise_not ----
 alignas(8) static constexpr OpSchema bitwise_not_schema =
-    schema_of({.name = "bitwise_not", .call = "bitwise_not",
-               .text = "bitwise_not(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
+    schema_of({.name = "bitwise_not", .call = "bitwise_not", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_bitwise_not =
     make_op<TensorRef, const Tensor&>(&bitwise_not_schema, bitwise_not_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_not__schema =
-    schema_of({.name = "bitwise_not_", .call = "bitwise_not_",
-               .text = "bitwise_not(self: Tensor) -> Tensor", .args = args_like_relu_, .n_args = 1,
+    schema_of({.name = "bitwise_not_", .call = "bitwise_not_", .args = args_like_relu_, .n_args = 1,
                .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_bitwise_not_ = make_op<void, Tensor&>(&bitwise_not__schema,
     bitwise_not__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_not_into_schema =
-    schema_of({.name = "bitwise_not_into", .call = "bitwise_not_into",
-               .text = "bitwise_not(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "bitwise_not_into", .call = "bitwise_not_into", .args = args_like_neg,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_bitwise_not_into = make_op<void, const Tensor&,
     Tensor&>(&bitwise_not_into_schema, bitwise_not_into_impl, into_autograd);
 
 // ---- bitwise_left_shift ----
 alignas(8) static constexpr OpSchema bitwise_left_shift_schema =
-    schema_of({.name = "bitwise_left_shift", .call = "bitwise_left_shift",
-               .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "bitwise_left_shift", .call = "bitwise_left_shift", .args = args_like_mul,
+               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_left_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_left_shift_schema,
                                                      bitwise_left_shift_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_left_shift__schema =
-    schema_of({.name = "bitwise_left_shift_", .call = "bitwise_left_shift_",
-               .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "bitwise_left_shift_", .call = "bitwise_left_shift_", .args = args_like_mul_,
+               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_left_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_left_shift__schema, bitwise_left_shift__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_left_shift_into_schema =
     schema_of({.name = "bitwise_left_shift_into", .call = "bitwise_left_shift_into",
-               .text = "bitwise_left_shift(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_into =
@@ -211,7 +187,6 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_left_shift_
 // ---- bitwise_left_shift_scalar ----
 alignas(8) static constexpr OpSchema bitwise_left_shift_scalar_schema =
     schema_of({.name = "bitwise_left_shift_scalar", .call = "bitwise_left_shift",
-               .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_left_shift_scalar =
@@ -219,14 +194,12 @@ constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_left_shift_scal
                                                      bitwise_left_shift_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_left_shift_scalar__schema =
     schema_of({.name = "bitwise_left_shift_scalar_", .call = "bitwise_left_shift_",
-               .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_left_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_left_shift_scalar__schema, bitwise_left_shift_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_left_shift_scalar_into_schema =
     schema_of({.name = "bitwise_left_shift_scalar_into", .call = "bitwise_left_shift_into",
-               .text = "bitwise_left_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_scalar_into =
@@ -235,23 +208,20 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_left_shift_
 
 // ---- bitwise_right_shift ----
 alignas(8) static constexpr OpSchema bitwise_right_shift_schema =
-    schema_of({.name = "bitwise_right_shift", .call = "bitwise_right_shift",
-               .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "bitwise_right_shift", .call = "bitwise_right_shift", .args = args_like_mul,
+               .n_args = 2, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bitwise_right_shift =
     make_op<TensorRef, const Tensor&, const Tensor&>(&bitwise_right_shift_schema,
                                                      bitwise_right_shift_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_right_shift__schema =
     schema_of({.name = "bitwise_right_shift_", .call = "bitwise_right_shift_",
-               .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_bitwise_right_shift_ = make_op<void, Tensor&,
     const Tensor&>(&bitwise_right_shift__schema, bitwise_right_shift__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_right_shift_into_schema =
     schema_of({.name = "bitwise_right_shift_into", .call = "bitwise_right_shift_into",
-               .text = "bitwise_right_shift(self: Tensor, other: Tensor) -> Tensor",
                .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift_into =
@@ -261,7 +231,6 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bitwise_right_shift
 // ---- bitwise_right_shift_scalar ----
 alignas(8) static constexpr OpSchema bitwise_right_shift_scalar_schema =
     schema_of({.name = "bitwise_right_shift_scalar", .call = "bitwise_right_shift",
-               .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_right_shift_scalar =
@@ -269,14 +238,12 @@ constinit Op<TensorRef(const Tensor&, const Scalar&)> op_bitwise_right_shift_sca
                                                      bitwise_right_shift_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_right_shift_scalar__schema =
     schema_of({.name = "bitwise_right_shift_scalar_", .call = "bitwise_right_shift_",
-               .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_bitwise_right_shift_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&bitwise_right_shift_scalar__schema, bitwise_right_shift_scalar__impl, nullptr);
 alignas(8) static constexpr OpSchema bitwise_right_shift_scalar_into_schema =
     schema_of({.name = "bitwise_right_shift_scalar_into", .call = "bitwise_right_shift_into",
-               .text = "bitwise_right_shift_scalar(self: Tensor, other: Scalar) -> Tensor",
                .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_bitwise_right_shift_scalar_into =

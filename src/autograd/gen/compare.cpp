@@ -13,285 +13,242 @@ namespace TT_NS {
 
 // ---- eq ----
 alignas(8) static constexpr OpSchema eq_schema =
-    schema_of({.name = "eq", .call = "eq", .text = "eq(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "eq", .call = "eq", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_eq = make_op<TensorRef, const Tensor&,
     const Tensor&>(&eq_schema, eq_impl, nullptr);
 alignas(8) static constexpr OpSchema eq__schema =
-    schema_of({.name = "eq_", .call = "eq_",
-               .text = "eq(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "eq_", .call = "eq_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_eq_ = make_op<void, Tensor&,
     const Tensor&>(&eq__schema, eq__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema eq_into_schema =
-    schema_of({.name = "eq_into", .call = "eq_into",
-               .text = "eq(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "eq_into", .call = "eq_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_eq_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&eq_into_schema, eq_into_impl, into_autograd);
 
 // ---- eq_scalar ----
 alignas(8) static constexpr OpSchema eq_scalar_schema =
-    schema_of({.name = "eq_scalar", .call = "eq",
-               .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "eq_scalar", .call = "eq", .args = args_like_mul_scalar, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_eq_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&eq_scalar_schema, eq_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema eq_scalar__schema =
-    schema_of({.name = "eq_scalar_", .call = "eq_",
-               .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "eq_scalar_", .call = "eq_", .args = args_like_mul_scalar_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_eq_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&eq_scalar__schema, eq_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema eq_scalar_into_schema =
-    schema_of({.name = "eq_scalar_into", .call = "eq_into",
-               .text = "eq_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "eq_scalar_into", .call = "eq_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_eq_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&eq_scalar_into_schema,
     eq_scalar_into_impl, into_autograd);
 
 // ---- ne ----
 alignas(8) static constexpr OpSchema ne_schema =
-    schema_of({.name = "ne", .call = "ne", .text = "ne(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "ne", .call = "ne", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ne = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ne_schema, ne_impl, nullptr);
 alignas(8) static constexpr OpSchema ne__schema =
-    schema_of({.name = "ne_", .call = "ne_",
-               .text = "ne(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "ne_", .call = "ne_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Tensor&)> op_ne_ = make_op<void, Tensor&,
     const Tensor&>(&ne__schema, ne__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema ne_into_schema =
-    schema_of({.name = "ne_into", .call = "ne_into",
-               .text = "ne(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "ne_into", .call = "ne_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ne_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&ne_into_schema, ne_into_impl, into_autograd);
 
 // ---- ne_scalar ----
 alignas(8) static constexpr OpSchema ne_scalar_schema =
-    schema_of({.name = "ne_scalar", .call = "ne",
-               .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "ne_scalar", .call = "ne", .args = args_like_mul_scalar, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ne_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&ne_scalar_schema, ne_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema ne_scalar__schema =
-    schema_of({.name = "ne_scalar_", .call = "ne_",
-               .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "ne_scalar_", .call = "ne_", .args = args_like_mul_scalar_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(Tensor&, const Scalar&)> op_ne_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&ne_scalar__schema, ne_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema ne_scalar_into_schema =
-    schema_of({.name = "ne_scalar_into", .call = "ne_into",
-               .text = "ne_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kBits});
+    schema_of({.name = "ne_scalar_into", .call = "ne_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kBits});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ne_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&ne_scalar_into_schema,
     ne_scalar_into_impl, into_autograd);
 
 // ---- lt ----
 alignas(8) static constexpr OpSchema lt_schema =
-    schema_of({.name = "lt", .call = "lt", .text = "lt(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lt", .call = "lt", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_lt = make_op<TensorRef, const Tensor&,
     const Tensor&>(&lt_schema, lt_impl, nullptr);
 alignas(8) static constexpr OpSchema lt__schema =
-    schema_of({.name = "lt_", .call = "lt_",
-               .text = "lt(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lt_", .call = "lt_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_lt_ = make_op<void, Tensor&,
     const Tensor&>(&lt__schema, lt__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema lt_into_schema =
-    schema_of({.name = "lt_into", .call = "lt_into",
-               .text = "lt(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "lt_into", .call = "lt_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_lt_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&lt_into_schema, lt_into_impl, into_autograd);
 
 // ---- lt_scalar ----
 alignas(8) static constexpr OpSchema lt_scalar_schema =
-    schema_of({.name = "lt_scalar", .call = "lt",
-               .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lt_scalar", .call = "lt", .args = args_like_mul_scalar, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_lt_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&lt_scalar_schema, lt_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema lt_scalar__schema =
-    schema_of({.name = "lt_scalar_", .call = "lt_",
-               .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lt_scalar_", .call = "lt_", .args = args_like_mul_scalar_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_lt_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&lt_scalar__schema, lt_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema lt_scalar_into_schema =
-    schema_of({.name = "lt_scalar_into", .call = "lt_into",
-               .text = "lt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "lt_scalar_into", .call = "lt_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_lt_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&lt_scalar_into_schema,
     lt_scalar_into_impl, into_autograd);
 
 // ---- le ----
 alignas(8) static constexpr OpSchema le_schema =
-    schema_of({.name = "le", .call = "le", .text = "le(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "le", .call = "le", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_le = make_op<TensorRef, const Tensor&,
     const Tensor&>(&le_schema, le_impl, nullptr);
 alignas(8) static constexpr OpSchema le__schema =
-    schema_of({.name = "le_", .call = "le_",
-               .text = "le(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "le_", .call = "le_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_le_ = make_op<void, Tensor&,
     const Tensor&>(&le__schema, le__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema le_into_schema =
-    schema_of({.name = "le_into", .call = "le_into",
-               .text = "le(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "le_into", .call = "le_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_le_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&le_into_schema, le_into_impl, into_autograd);
 
 // ---- le_scalar ----
 alignas(8) static constexpr OpSchema le_scalar_schema =
-    schema_of({.name = "le_scalar", .call = "le",
-               .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "le_scalar", .call = "le", .args = args_like_mul_scalar, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_le_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&le_scalar_schema, le_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema le_scalar__schema =
-    schema_of({.name = "le_scalar_", .call = "le_",
-               .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "le_scalar_", .call = "le_", .args = args_like_mul_scalar_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_le_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&le_scalar__schema, le_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema le_scalar_into_schema =
-    schema_of({.name = "le_scalar_into", .call = "le_into",
-               .text = "le_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "le_scalar_into", .call = "le_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_le_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&le_scalar_into_schema,
     le_scalar_into_impl, into_autograd);
 
 // ---- gt ----
 alignas(8) static constexpr OpSchema gt_schema =
-    schema_of({.name = "gt", .call = "gt", .text = "gt(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "gt", .call = "gt", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_gt = make_op<TensorRef, const Tensor&,
     const Tensor&>(&gt_schema, gt_impl, nullptr);
 alignas(8) static constexpr OpSchema gt__schema =
-    schema_of({.name = "gt_", .call = "gt_",
-               .text = "gt(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "gt_", .call = "gt_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_gt_ = make_op<void, Tensor&,
     const Tensor&>(&gt__schema, gt__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema gt_into_schema =
-    schema_of({.name = "gt_into", .call = "gt_into",
-               .text = "gt(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "gt_into", .call = "gt_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_gt_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&gt_into_schema, gt_into_impl, into_autograd);
 
 // ---- gt_scalar ----
 alignas(8) static constexpr OpSchema gt_scalar_schema =
-    schema_of({.name = "gt_scalar", .call = "gt",
-               .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "gt_scalar", .call = "gt", .args = args_like_mul_scalar, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_gt_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&gt_scalar_schema, gt_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema gt_scalar__schema =
-    schema_of({.name = "gt_scalar_", .call = "gt_",
-               .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "gt_scalar_", .call = "gt_", .args = args_like_mul_scalar_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_gt_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&gt_scalar__schema, gt_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema gt_scalar_into_schema =
-    schema_of({.name = "gt_scalar_into", .call = "gt_into",
-               .text = "gt_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "gt_scalar_into", .call = "gt_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_gt_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&gt_scalar_into_schema,
     gt_scalar_into_impl, into_autograd);
 
 // ---- ge ----
 alignas(8) static constexpr OpSchema ge_schema =
-    schema_of({.name = "ge", .call = "ge", .text = "ge(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "ge", .call = "ge", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_ge = make_op<TensorRef, const Tensor&,
     const Tensor&>(&ge_schema, ge_impl, nullptr);
 alignas(8) static constexpr OpSchema ge__schema =
-    schema_of({.name = "ge_", .call = "ge_",
-               .text = "ge(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "ge_", .call = "ge_", .args = args_like_mul_, .n_args = 2, .n_outs = 0,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_ge_ = make_op<void, Tensor&,
     const Tensor&>(&ge__schema, ge__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema ge_into_schema =
-    schema_of({.name = "ge_into", .call = "ge_into",
-               .text = "ge(self: Tensor, other: Tensor) -> BoolTensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "ge_into", .call = "ge_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_ge_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&ge_into_schema, ge_into_impl, into_autograd);
 
 // ---- ge_scalar ----
 alignas(8) static constexpr OpSchema ge_scalar_schema =
-    schema_of({.name = "ge_scalar", .call = "ge",
-               .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "ge_scalar", .call = "ge", .args = args_like_mul_scalar, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_ge_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&ge_scalar_schema, ge_scalar_impl, nullptr);
 alignas(8) static constexpr OpSchema ge_scalar__schema =
-    schema_of({.name = "ge_scalar_", .call = "ge_",
-               .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "ge_scalar_", .call = "ge_", .args = args_like_mul_scalar_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Scalar&)> op_ge_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&ge_scalar__schema, ge_scalar__impl, record_like_floor_divide_scalar_);
 alignas(8) static constexpr OpSchema ge_scalar_into_schema =
-    schema_of({.name = "ge_scalar_into", .call = "ge_into",
-               .text = "ge_scalar(self: Tensor, other: Scalar) -> BoolTensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "ge_scalar_into", .call = "ge_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_ge_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&ge_scalar_into_schema,
     ge_scalar_into_impl, into_autograd);
 
 // ---- logical_not ----
 alignas(8) static constexpr OpSchema logical_not_schema =
-    schema_of({.name = "logical_not", .call = "logical_not",
-               .text = "logical_not(self: Tensor) -> BoolTensor", .args = args_like_neg,
-               .n_args = 1, .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "logical_not", .call = "logical_not", .args = args_like_neg, .n_args = 1,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_logical_not =
     make_op<TensorRef, const Tensor&>(&logical_not_schema, logical_not_impl, nullptr);
@@ -301,15 +258,13 @@ static void logical_not__autograd(Call c, Tensor& self) {
   if (prepared) commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema logical_not__schema =
-    schema_of({.name = "logical_not_", .call = "logical_not_",
-               .text = "logical_not(self: Tensor) -> BoolTensor", .args = args_like_relu_,
-               .n_args = 1, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "logical_not_", .call = "logical_not_", .args = args_like_relu_, .n_args = 1,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_logical_not_ = make_op<void, Tensor&>(&logical_not__schema,
     logical_not__impl, logical_not__autograd);
 alignas(8) static constexpr OpSchema logical_not_into_schema =
-    schema_of({.name = "logical_not_into", .call = "logical_not_into",
-               .text = "logical_not(self: Tensor) -> BoolTensor", .args = args_like_neg,
+    schema_of({.name = "logical_not_into", .call = "logical_not_into", .args = args_like_neg,
                .n_args = 2, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_logical_not_into = make_op<void, const Tensor&,
@@ -317,74 +272,65 @@ constinit Op<void(const Tensor&, Tensor&)> op_logical_not_into = make_op<void, c
 
 // ---- logical_and ----
 alignas(8) static constexpr OpSchema logical_and_schema =
-    schema_of({.name = "logical_and", .call = "logical_and",
-               .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logical_and", .call = "logical_and", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_and =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_and_schema, logical_and_impl,
                                                      nullptr);
 alignas(8) static constexpr OpSchema logical_and__schema =
-    schema_of({.name = "logical_and_", .call = "logical_and_",
-               .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logical_and_", .call = "logical_and_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_logical_and_ = make_op<void, Tensor&,
     const Tensor&>(&logical_and__schema, logical_and__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema logical_and_into_schema =
-    schema_of({.name = "logical_and_into", .call = "logical_and_into",
-               .text = "logical_and(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logical_and_into", .call = "logical_and_into", .args = args_like_mul,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_and_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_and_into_schema,
     logical_and_into_impl, into_autograd);
 
 // ---- logical_or ----
 alignas(8) static constexpr OpSchema logical_or_schema =
-    schema_of({.name = "logical_or", .call = "logical_or",
-               .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logical_or", .call = "logical_or", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_or =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_or_schema, logical_or_impl, nullptr);
 alignas(8) static constexpr OpSchema logical_or__schema =
-    schema_of({.name = "logical_or_", .call = "logical_or_",
-               .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logical_or_", .call = "logical_or_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_logical_or_ = make_op<void, Tensor&,
     const Tensor&>(&logical_or__schema, logical_or__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema logical_or_into_schema =
-    schema_of({.name = "logical_or_into", .call = "logical_or_into",
-               .text = "logical_or(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logical_or_into", .call = "logical_or_into", .args = args_like_mul,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_or_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_or_into_schema,
     logical_or_into_impl, into_autograd);
 
 // ---- logical_xor ----
 alignas(8) static constexpr OpSchema logical_xor_schema =
-    schema_of({.name = "logical_xor", .call = "logical_xor",
-               .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logical_xor", .call = "logical_xor", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_logical_xor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&logical_xor_schema, logical_xor_impl,
                                                      nullptr);
 alignas(8) static constexpr OpSchema logical_xor__schema =
-    schema_of({.name = "logical_xor_", .call = "logical_xor_",
-               .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul_, .n_args = 2, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logical_xor_", .call = "logical_xor_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&, const Tensor&)> op_logical_xor_ = make_op<void, Tensor&,
     const Tensor&>(&logical_xor__schema, logical_xor__impl, record_like_floor_divide_);
 alignas(8) static constexpr OpSchema logical_xor_into_schema =
-    schema_of({.name = "logical_xor_into", .call = "logical_xor_into",
-               .text = "logical_xor(self: Tensor, other: Tensor) -> BoolTensor",
-               .args = args_like_mul, .n_args = 3, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logical_xor_into", .call = "logical_xor_into", .args = args_like_mul,
+               .n_args = 3, .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_logical_xor_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&logical_xor_into_schema,
     logical_xor_into_impl, into_autograd);
@@ -399,10 +345,8 @@ alignas(8) static constexpr ArgInfo isclose_args[] = {{"self", ArgType::kTensor,
                                                       {"equal_nan", ArgType::kBool, false, true, 0,
                                                        ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema isclose_schema =
-    schema_of({.name = "isclose", .call = "isclose",
-    .text = "isclose(self: Tensor, other: Tensor, rtol: Float = 1e-5, atol: Float = 1e-8, "
-    "equal_nan: Bool = false) -> BoolTensor", .args = isclose_args, .n_args = 5, .n_outs = 1,
-    .leaf = true});
+    schema_of({.name = "isclose", .call = "isclose", .args = isclose_args, .n_args = 5, .n_outs = 1,
+               .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_isclose =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double, bool>(&isclose_schema,
     impl::isclose, nullptr);
@@ -415,15 +359,13 @@ alignas(8) static constexpr ArgInfo isin_args[] = {{"elements", ArgType::kTensor
                                             ArgDefault::kBool, {.i = 0}},
                                                    {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema isin_schema =
-    schema_of({.name = "isin", .call = "isin",
-    .text = "isin(elements: Tensor, test_elements: Tensor, assume_unique: Bool = false, invert: "
-    "Bool = false) -> BoolTensor", .args = isin_args, .n_args = 4, .n_outs = 1, .leaf = true});
+    schema_of({.name = "isin", .call = "isin", .args = isin_args, .n_args = 4, .n_outs = 1,
+               .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_isin =
     make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&isin_schema, impl::isin, nullptr);
 alignas(8) static constexpr OpSchema isin_into_schema =
-    schema_of({.name = "isin_into", .call = "isin_into",
-    .text = "isin(elements: Tensor, test_elements: Tensor, assume_unique: Bool = false, invert: "
-    "Bool = false) -> BoolTensor", .args = isin_args, .n_args = 5, .n_outs = 0, .leaf = true});
+    schema_of({.name = "isin_into", .call = "isin_into", .args = isin_args, .n_args = 5,
+               .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_isin_into =
     make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&isin_into_schema,
     isin_into_impl, into_autograd);

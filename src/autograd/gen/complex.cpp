@@ -16,17 +16,15 @@ alignas(8) static constexpr ArgInfo complex_args[] = {{"real", ArgType::kTensor,
                                                       {"imag", ArgType::kTensor, false, false},
                                                       {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema complex_schema =
-    schema_of({.name = "complex", .call = "complex",
-               .text = "complex(real: Tensor, imag: Tensor) -> Tensor", .args = complex_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "complex", .call = "complex", .args = complex_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_complex = make_op<TensorRef, const Tensor&,
     const Tensor&>(&complex_schema, impl::complex, nullptr);
 alignas(8) static constexpr OpSchema complex_into_schema =
-    schema_of({.name = "complex_into", .call = "complex_into",
-               .text = "complex(real: Tensor, imag: Tensor) -> Tensor", .args = complex_args,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "complex_into", .call = "complex_into", .args = complex_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_complex_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&complex_into_schema, complex_into_impl,
     into_autograd);
@@ -36,49 +34,47 @@ alignas(8) static constexpr ArgInfo polar_args[] = {{"abs", ArgType::kTensor, fa
                                                     {"angle", ArgType::kTensor, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema polar_schema =
-    schema_of({.name = "polar", .call = "polar",
-               .text = "polar(abs: Tensor, angle: Tensor) -> Tensor", .args = polar_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "polar", .call = "polar", .args = polar_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_polar = make_op<TensorRef, const Tensor&,
     const Tensor&>(&polar_schema, impl::polar, nullptr);
 alignas(8) static constexpr OpSchema polar_into_schema =
-    schema_of({.name = "polar_into", .call = "polar_into",
-               .text = "polar(abs: Tensor, angle: Tensor) -> Tensor", .args = polar_args,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "polar_into", .call = "polar_into", .args = polar_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_polar_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&polar_into_schema, polar_into_impl,
     into_autograd);
 
 // ---- real ----
 alignas(8) static constexpr OpSchema real_schema =
-    schema_of({.name = "real", .call = "real", .text = "real(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "real", .call = "real", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_real = make_op<TensorRef, const Tensor&>(&real_schema,
     impl::real, nullptr);
 
 // ---- imag ----
 alignas(8) static constexpr OpSchema imag_schema =
-    schema_of({.name = "imag", .call = "imag", .text = "imag(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "imag", .call = "imag", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_imag = make_op<TensorRef, const Tensor&>(&imag_schema,
     impl::imag, nullptr);
 
 // ---- angle ----
 alignas(8) static constexpr OpSchema angle_schema =
-    schema_of({.name = "angle", .call = "angle", .text = "angle(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "angle", .call = "angle", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_angle = make_op<TensorRef, const Tensor&>(&angle_schema,
     impl::angle, nullptr);
 alignas(8) static constexpr OpSchema angle_into_schema =
-    schema_of({.name = "angle_into", .call = "angle_into", .text = "angle(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "angle_into", .call = "angle_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_angle_into = make_op<void, const Tensor&,
     Tensor&>(&angle_into_schema, angle_into_impl, into_autograd);
 
@@ -88,8 +84,7 @@ alignas(8) static constinit const NodeType angle_of_real_type =
     {"angle_of_real", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(angle_of_real_saved),
      false, false, 0};
 alignas(8) static constexpr RecordedSchema angle_of_real_schema =
-    {schema_of({.name = "angle_of_real", .call = "angle_of_real",
-                .text = "angle_of_real(self: Tensor) -> Tensor", .args = args_like_relu,
+    {schema_of({.name = "angle_of_real", .call = "angle_of_real", .args = args_like_relu,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
      &angle_of_real_type};
@@ -98,32 +93,29 @@ constinit Op<TensorRef(const Tensor&)> op_angle_of_real =
 
 // ---- conj ----
 alignas(8) static constexpr OpSchema conj_schema =
-    schema_of({.name = "conj", .call = "conj", .text = "conj(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "conj", .call = "conj", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_conj = make_op<TensorRef, const Tensor&>(&conj_schema,
     impl::conj, nullptr);
 
 // ---- conj_physical ----
 alignas(8) static constexpr OpSchema conj_physical_schema =
-    schema_of({.name = "conj_physical", .call = "conj_physical",
-               .text = "conj_physical(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
+    schema_of({.name = "conj_physical", .call = "conj_physical", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_conj_physical =
     make_op<TensorRef, const Tensor&>(&conj_physical_schema, impl::conj_physical, nullptr);
 alignas(8) static constexpr OpSchema conj_physical__schema =
-    schema_of({.name = "conj_physical_", .call = "conj_physical_",
-               .text = "conj_physical(self: Tensor) -> Tensor", .args = args_like_relu_,
+    schema_of({.name = "conj_physical_", .call = "conj_physical_", .args = args_like_relu_,
                .n_args = 1, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_conj_physical_ = make_op<void, Tensor&>(&conj_physical__schema,
     conj_physical__impl, nullptr);
 alignas(8) static constexpr OpSchema conj_physical_into_schema =
-    schema_of({.name = "conj_physical_into", .call = "conj_physical_into",
-               .text = "conj_physical(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "conj_physical_into", .call = "conj_physical_into", .args = args_like_neg,
+               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_conj_physical_into = make_op<void, const Tensor&,
     Tensor&>(&conj_physical_into_schema, conj_physical_into_impl, into_autograd);
 
@@ -140,8 +132,7 @@ static void conj_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
 alignas(8) static constinit const NodeType conj_copy_type = {"conj_copy", conj_copy_apply,
     destroy_parts<0, 0>, sizeof(conj_copy_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema conj_copy_schema =
-    {schema_of({.name = "conj_copy", .call = "conj_copy",
-                .text = "conj_copy(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    {schema_of({.name = "conj_copy", .call = "conj_copy", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
      &conj_copy_type};
@@ -150,8 +141,7 @@ constinit Op<TensorRef(const Tensor&)> op_conj_copy =
 
 // ---- resolve_conj ----
 alignas(8) static constexpr OpSchema resolve_conj_schema =
-    schema_of({.name = "resolve_conj", .call = "resolve_conj",
-               .text = "resolve_conj(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    schema_of({.name = "resolve_conj", .call = "resolve_conj", .args = args_like_relu, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_resolve_conj =
@@ -159,8 +149,7 @@ constinit Op<TensorRef(const Tensor&)> op_resolve_conj =
 
 // ---- resolve_neg ----
 alignas(8) static constexpr OpSchema resolve_neg_schema =
-    schema_of({.name = "resolve_neg", .call = "resolve_neg",
-               .text = "resolve_neg(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    schema_of({.name = "resolve_neg", .call = "resolve_neg", .args = args_like_relu, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_resolve_neg =
@@ -179,8 +168,7 @@ static void view_as_real_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
 alignas(8) static constinit const NodeType view_as_real_type = {"view_as_real", view_as_real_apply,
     destroy_parts<0, 0>, sizeof(view_as_real_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema view_as_real_schema =
-    {schema_of({.name = "view_as_real", .call = "view_as_real",
-                .text = "view_as_real(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    {schema_of({.name = "view_as_real", .call = "view_as_real", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
                 .kind = OpKind::kView, .alias = Alias::kView,
                 .wide_unsigned = WideUnsigned::kMoves}), &view_as_real_type};
@@ -201,8 +189,7 @@ alignas(8) static constinit const NodeType view_as_complex_type =
     {"view_as_complex", view_as_complex_apply, destroy_parts<0, 0>, sizeof(view_as_complex_saved),
      false, false, 0};
 alignas(8) static constexpr RecordedSchema view_as_complex_schema =
-    {schema_of({.name = "view_as_complex", .call = "view_as_complex",
-                .text = "view_as_complex(self: Tensor) -> Tensor", .args = args_like_relu,
+    {schema_of({.name = "view_as_complex", .call = "view_as_complex", .args = args_like_relu,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
                 .kind = OpKind::kView, .alias = Alias::kView, .wide_unsigned = WideUnsigned::kMoves,
                 .autocast = {Autocast::kFp32, Autocast::kNone}}), &view_as_complex_type};

@@ -14,11 +14,9 @@ namespace TT_NS {
 
 // ---- conv1d ----
 alignas(8) static constexpr OpSchema conv1d_schema =
-    schema_of({.name = "conv1d", .call = "conv1d",
-    .text = "conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
-    "padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", .args = args_like_conv1d,
-    .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "conv1d", .call = "conv1d", .args = args_like_conv1d, .n_args = 7,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv1d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -27,11 +25,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, 
 
 // ---- conv1d_padding ----
 alignas(8) static constexpr OpSchema conv1d_padding_schema =
-    schema_of({.name = "conv1d_padding", .call = "conv1d_padding",
-    .text = "conv1d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, "
-    "stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor",
-    .args = args_like_conv1d_padding, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "conv1d_padding", .call = "conv1d_padding", .args = args_like_conv1d_padding,
+               .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv1d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv1d_padding_schema,
@@ -39,11 +35,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, I
 
 // ---- conv2d ----
 alignas(8) static constexpr OpSchema conv2d_schema =
-    schema_of({.name = "conv2d", .call = "conv2d",
-    .text = "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
-    "padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", .args = args_like_conv1d,
-    .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "conv2d", .call = "conv2d", .args = args_like_conv1d, .n_args = 7,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv2d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -52,11 +46,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, 
 
 // ---- conv2d_padding ----
 alignas(8) static constexpr OpSchema conv2d_padding_schema =
-    schema_of({.name = "conv2d_padding", .call = "conv2d_padding",
-    .text = "conv2d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, "
-    "stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor",
-    .args = args_like_conv1d_padding, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "conv2d_padding", .call = "conv2d_padding", .args = args_like_conv1d_padding,
+               .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv2d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv2d_padding_schema,
@@ -64,11 +56,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, I
 
 // ---- conv3d ----
 alignas(8) static constexpr OpSchema conv3d_schema =
-    schema_of({.name = "conv3d", .call = "conv3d",
-    .text = "conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] = 1, "
-    "padding: Int[] = 0, dilation: Int[] = 1, groups: Int = 1) -> Tensor", .args = args_like_conv1d,
-    .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "conv3d", .call = "conv3d", .args = args_like_conv1d, .n_args = 7,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints,
                        int64_t)> op_conv3d = make_op<TensorRef, const Tensor&, const Tensor&,
                                                      const Tensor*, Ints, Ints, Ints,
@@ -77,11 +67,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, 
 
 // ---- conv3d_padding ----
 alignas(8) static constexpr OpSchema conv3d_padding_schema =
-    schema_of({.name = "conv3d_padding", .call = "conv3d_padding",
-    .text = "conv3d_padding(input: Tensor, weight: Tensor, padding: Str, bias: Tensor? = None, "
-    "stride: Int[] = 1, dilation: Int[] = 1, groups: Int = 1) -> Tensor",
-    .args = args_like_conv1d_padding, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "conv3d_padding", .call = "conv3d_padding", .args = args_like_conv1d_padding,
+               .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, Ints,
                        int64_t)> op_conv3d_padding = make_op<TensorRef, const Tensor&,
     const Tensor&, Str, const Tensor*, Ints, Ints, int64_t>(&conv3d_padding_schema,
@@ -90,10 +78,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Str, const Tensor*, Ints, I
 // ---- conv_transpose1d ----
 alignas(8) static constexpr OpSchema conv_transpose1d_schema =
     schema_of({.name = "conv_transpose1d", .call = "conv_transpose1d",
-    .text = "conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] "
-    "= 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
-    "Tensor", .args = args_like_conv_transpose1d, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_conv_transpose1d, .n_args = 8, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose1d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose1d_schema,
@@ -102,10 +88,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, 
 // ---- conv_transpose2d ----
 alignas(8) static constexpr OpSchema conv_transpose2d_schema =
     schema_of({.name = "conv_transpose2d", .call = "conv_transpose2d",
-    .text = "conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] "
-    "= 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
-    "Tensor", .args = args_like_conv_transpose1d, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_conv_transpose1d, .n_args = 8, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose2d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose2d_schema,
@@ -114,10 +98,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, 
 // ---- conv_transpose3d ----
 alignas(8) static constexpr OpSchema conv_transpose3d_schema =
     schema_of({.name = "conv_transpose3d", .call = "conv_transpose3d",
-    .text = "conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: Int[] "
-    "= 1, padding: Int[] = 0, output_padding: Int[] = 0, groups: Int = 1, dilation: Int[] = 1) -> "
-    "Tensor", .args = args_like_conv_transpose1d, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_conv_transpose1d, .n_args = 8, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, int64_t,
                        Ints)> op_conv_transpose3d = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, int64_t, Ints>(&conv_transpose3d_schema,
@@ -200,12 +182,10 @@ static double convolution_flops([[maybe_unused]] const Value* args,
       args[1].tensor, 0));
 }
 alignas(8) static constexpr OpSchema convolution_schema =
-    schema_of({.name = "convolution", .call = "convolution",
-    .text = "convolution(input: Tensor, weight: Tensor, bias: Tensor?, stride: Int[], padding: "
-    "Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int) -> Tensor",
-    .args = convolution_args, .flops = convolution_flops, .n_args = 9, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kConv,
-    .autocast = {Autocast::kLower, Autocast::kLower}});
+    schema_of({.name = "convolution", .call = "convolution", .args = convolution_args,
+               .flops = convolution_flops, .n_args = 9, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kConv,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, Ints, Ints, Ints, bool, Ints,
                        int64_t)> op_convolution = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, Ints, Ints, Ints, bool, Ints, int64_t>(&convolution_schema, impl::convolution,
@@ -303,12 +283,9 @@ static double convolution_backward_flops([[maybe_unused]] const Value* args,
 }
 alignas(8) static constexpr OpSchema convolution_backward_schema =
     schema_of({.name = "convolution_backward", .call = "convolution_backward",
-    .text = "convolution_backward(grad: Tensor, input: Tensor, weight: Tensor, stride: Int[], "
-    "padding: Int[], dilation: Int[], transposed: Bool, output_padding: Int[], groups: Int, "
-    "want_input: Bool, want_weight: Bool, want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, "
-    "dbias: Tensor)", .args = convolution_backward_args, .flops = convolution_backward_flops,
-    .n_args = 12, .n_outs = 3, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kConv});
+               .args = convolution_backward_args, .flops = convolution_backward_flops, .n_args = 12,
+               .n_outs = 3, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kConv});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,
                           int64_t, bool, bool, bool)> op_convolution_backward =
     make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor&, Ints, Ints, Ints, bool, Ints,

@@ -48,9 +48,9 @@ static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
 alignas(8) static constexpr ArgInfo copy__args[] = {{"self", ArgType::kTensor, true, false},
                                                     {"src", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema copy__schema =
-    schema_of({.name = "copy_", .call = "copy_", .text = "copy_(self: Tensor!, src: Tensor) -> ()",
-               .args = copy__args, .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "copy_", .call = "copy_", .args = copy__args, .n_args = 2, .n_outs = 0,
+               .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_copy_ = make_op<void, Tensor&,
     const Tensor&>(&copy__schema, impl::copy_, copy__autograd);
 
@@ -75,17 +75,15 @@ alignas(8) static constexpr ArgInfo clone_args[] = {{"self", ArgType::kTensor, f
                                                      true, 0, ArgDefault::kInt, {.i = 2}},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema clone_schema =
-    schema_of({.name = "clone", .call = "clone",
-               .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
-               .args = clone_args, .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "clone", .call = "clone", .args = clone_args, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_clone = make_op<TensorRef, const Tensor&,
     int64_t>(&clone_schema, impl::clone, clone_autograd);
 alignas(8) static constexpr OpSchema clone_into_schema =
-    schema_of({.name = "clone_into", .call = "clone_into",
-               .text = "clone(self: Tensor, memory_format: MemoryFormat = preserve) -> Tensor",
-               .args = clone_args, .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "clone_into", .call = "clone_into", .args = clone_args, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_clone_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&clone_into_schema, clone_into_impl, into_autograd);
 
@@ -119,9 +117,8 @@ static TensorRef to_dtype_autograd(Call c, const Tensor& self, Dtype dtype) {
 alignas(8) static constexpr ArgInfo to_dtype_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"dtype", ArgType::kDtype, false, false}};
 alignas(8) static constexpr OpSchema to_dtype_schema =
-    schema_of({.name = "to_dtype", .call = "to_dtype",
-               .text = "to_dtype(self: Tensor, dtype: DType) -> Tensor", .args = to_dtype_args,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    schema_of({.name = "to_dtype", .call = "to_dtype", .args = to_dtype_args, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype)> op_to_dtype = make_op<TensorRef, const Tensor&,
     Dtype>(&to_dtype_schema, impl::to_dtype, to_dtype_autograd);
@@ -156,11 +153,9 @@ static TensorRef to_device_autograd(Call c, const Tensor& self, Device device) {
 alignas(8) static constexpr ArgInfo to_device_args[] = {{"self", ArgType::kTensor, false, false},
                                                         {"device", ArgType::kDevice, false, false}};
 alignas(8) static constexpr OpSchema to_device_schema =
-    schema_of({.name = "to_device", .call = "to_device",
-               .text = "to_device(self: Tensor, device: Device) -> Tensor", .args = to_device_args,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true,
-               .structural = true, .leaf = true, .kind = OpKind::kCopy,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "to_device", .call = "to_device", .args = to_device_args, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .internal = true, .structural = true,
+               .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Device)> op_to_device = make_op<TensorRef, const Tensor&,
     Device>(&to_device_schema, impl::to_device, to_device_autograd);
 
@@ -173,18 +168,16 @@ alignas(8) static constexpr ArgInfo to_args[] = {{"self", ArgType::kTensor, fals
                                                  {"memory_format", ArgType::kMemoryFormat, false,
                                                   true, 0, ArgDefault::kInt, {.i = 2}}};
 alignas(8) static constexpr OpSchema to_schema =
-    schema_of({.name = "to", .call = "to",
-    .text = "to(self: Tensor, dtype: DType? = None, device: Device? = None, copy: Bool = false, "
-    "memory_format: MemoryFormat = preserve) -> Tensor", .args = to_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "to", .call = "to", .args = to_args, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, bool, int64_t)> op_to =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, bool, int64_t>(&to_schema, impl::to,
     nullptr);
 
 // ---- contiguous ----
 alignas(8) static constexpr OpSchema contiguous_schema =
-    schema_of({.name = "contiguous", .call = "contiguous",
-               .text = "contiguous(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    schema_of({.name = "contiguous", .call = "contiguous", .args = args_like_relu, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_contiguous =
@@ -195,10 +188,9 @@ using zero__saved = add_scalar_saved;
 alignas(8) static constinit const NodeType zero__type = {"zero_", apply_like_div_floor_scalar,
     destroy_parts<0, 0>, sizeof(zero__saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema zero__schema =
-    {schema_of({.name = "zero_", .call = "zero_", .text = "zero_(self: Tensor!) -> ()",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves}),
-     &zero__type};
+    {schema_of({.name = "zero_", .call = "zero_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+                .wide_unsigned = WideUnsigned::kMoves}), &zero__type};
 constinit Op<void(Tensor&)> op_zero_ = make_op<void, Tensor&>(&zero__schema, impl::zero_,
     record_like_neg_);
 
@@ -209,10 +201,9 @@ alignas(8) static constinit const NodeType fill__type = {"fill_", apply_like_div
 alignas(8) static constexpr ArgInfo fill__args[] = {{"self", ArgType::kTensor, true, false},
                                                     {"value", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema fill__schema =
-    {schema_of({.name = "fill_", .call = "fill_",
-                .text = "fill_(self: Tensor!, value: Scalar) -> ()", .args = fill__args,
-                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves}), &fill__type};
+    {schema_of({.name = "fill_", .call = "fill_", .args = fill__args, .n_args = 2, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+                .wide_unsigned = WideUnsigned::kMoves}), &fill__type};
 constinit Op<void(Tensor&, const Scalar&)> op_fill_ = make_op<void, Tensor&,
     const Scalar&>(&fill__schema, impl::fill_, record_like_div_floor_scalar_);
 
@@ -224,10 +215,9 @@ alignas(8) static constinit const NodeType fill_type = {"fill", apply_like_div_f
 alignas(8) static constexpr ArgInfo fill_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"value", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema fill_schema =
-    {schema_of({.name = "fill", .call = "fill",
-                .text = "fill(self: Tensor, value: Scalar) -> Tensor", .args = fill_args,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves}), &fill_type};
+    {schema_of({.name = "fill", .call = "fill", .args = fill_args, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+                .wide_unsigned = WideUnsigned::kMoves}), &fill_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_fill = make_op<TensorRef, const Tensor&,
     const Scalar&>(&fill_schema, impl::fill, record_like_div_floor_scalar);
 
@@ -267,10 +257,9 @@ static TensorRef fill_tensor_autograd(Call c, const Tensor& self, const Tensor& 
 alignas(8) static constexpr ArgInfo fill_tensor_args[] = {{"self", ArgType::kTensor, false, false},
     {"value", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema fill_tensor_schema =
-    schema_of({.name = "fill_tensor", .call = "fill_tensor",
-               .text = "fill_tensor(self: Tensor, value: Tensor) -> Tensor",
-               .args = fill_tensor_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fill_tensor", .call = "fill_tensor", .args = fill_tensor_args, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_fill_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&>(&fill_tensor_schema, impl::fill_tensor,
                                                      fill_tensor_autograd);

@@ -13,10 +13,8 @@ namespace TT_NS {
 
 // ---- empty ----
 alignas(8) static constexpr OpSchema empty_schema =
-    schema_of({.name = "empty", .call = "empty",
-               .text = "empty(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
-               .args = args_like_empty, .n_args = 3, .n_outs = 1, .structural = true, .leaf = true,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "empty", .call = "empty", .args = args_like_empty, .n_args = 3, .n_outs = 1,
+               .structural = true, .leaf = true, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_empty = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&empty_schema, impl::empty, nullptr);
 
@@ -25,28 +23,23 @@ alignas(8) static constexpr ArgInfo empty_strided_args[] = {{"size", ArgType::kS
     {"stride", ArgType::kShape, false, false}, {"dtype", ArgType::kDtype, false, true},
     {"device", ArgType::kDevice, false, true}};
 alignas(8) static constexpr OpSchema empty_strided_schema =
-    schema_of({.name = "empty_strided", .call = "empty_strided",
-    .text = "empty_strided(size: Size, stride: Shape, dtype: DType? = None, device: Device? = "
-    "None) -> Tensor", .args = empty_strided_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .leaf = true, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "empty_strided", .call = "empty_strided", .args = empty_strided_args,
+               .n_args = 4, .n_outs = 1, .structural = true, .leaf = true,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, Ints, Dtype, Opt<Device>)> op_empty_strided = make_op<TensorRef, Ints,
     Ints, Dtype, Opt<Device>>(&empty_strided_schema, impl::empty_strided, nullptr);
 
 // ---- zeros ----
 alignas(8) static constexpr OpSchema zeros_schema =
-    schema_of({.name = "zeros", .call = "zeros",
-               .text = "zeros(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
-               .args = args_like_empty, .n_args = 3, .n_outs = 1, .leaf = true,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "zeros", .call = "zeros", .args = args_like_empty, .n_args = 3, .n_outs = 1,
+               .leaf = true, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_zeros = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&zeros_schema, impl::zeros, nullptr);
 
 // ---- ones ----
 alignas(8) static constexpr OpSchema ones_schema =
-    schema_of({.name = "ones", .call = "ones",
-               .text = "ones(size: Size, dtype: DType? = None, device: Device? = None) -> Tensor",
-               .args = args_like_empty, .n_args = 3, .n_outs = 1, .leaf = true,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "ones", .call = "ones", .args = args_like_empty, .n_args = 3, .n_outs = 1,
+               .leaf = true, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>)> op_ones = make_op<TensorRef, Ints, Dtype,
     Opt<Device>>(&ones_schema, impl::ones, nullptr);
 
@@ -56,10 +49,8 @@ alignas(8) static constexpr ArgInfo full_args[] = {{"size", ArgType::kSize, fals
                                                    {"dtype", ArgType::kDtype, false, true},
                                                    {"device", ArgType::kDevice, false, true}};
 alignas(8) static constexpr OpSchema full_schema =
-    schema_of({.name = "full", .call = "full",
-    .text = "full(size: Size, fill_value: Scalar, dtype: DType? = None, device: Device? = None) "
-    "-> Tensor", .args = full_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "full", .call = "full", .args = full_args, .n_args = 4, .n_outs = 1,
+               .leaf = true, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Ints, const Scalar&, Dtype, Opt<Device>)> op_full = make_op<TensorRef, Ints,
     const Scalar&, Dtype, Opt<Device>>(&full_schema, impl::full, nullptr);
 
@@ -71,39 +62,33 @@ alignas(8) static constexpr ArgInfo arange_args[] = {{"start", ArgType::kScalar,
                                                      {"dtype", ArgType::kDtype, false, true},
                                                      {"device", ArgType::kDevice, false, true}};
 alignas(8) static constexpr OpSchema arange_schema =
-    schema_of({.name = "arange", .call = "arange",
-    .text = "arange(start: Scalar, end: Scalar, step: Scalar = 1, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = arange_args, .n_args = 5, .n_outs = 1, .leaf = true});
+    schema_of({.name = "arange", .call = "arange", .args = arange_args, .n_args = 5, .n_outs = 1,
+               .leaf = true});
 constinit Op<TensorRef(const Scalar&, const Scalar&, const Scalar&, Dtype, Opt<Device>)> op_arange =
     make_op<TensorRef, const Scalar&, const Scalar&, const Scalar&, Dtype,
             Opt<Device>>(&arange_schema, impl::arange, nullptr);
 
 // ---- empty_like ----
 alignas(8) static constexpr OpSchema empty_like_schema =
-    schema_of({.name = "empty_like", .call = "empty_like",
-    .text = "empty_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = args_like_empty_like, .n_args = 3, .n_outs = 1, .structural = true, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "empty_like", .call = "empty_like", .args = args_like_empty_like,
+               .n_args = 3, .n_outs = 1, .structural = true, .leaf = true,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_empty_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&empty_like_schema, impl::empty_like,
     nullptr);
 
 // ---- zeros_like ----
 alignas(8) static constexpr OpSchema zeros_like_schema =
-    schema_of({.name = "zeros_like", .call = "zeros_like",
-    .text = "zeros_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = args_like_empty_like, .n_args = 3, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "zeros_like", .call = "zeros_like", .args = args_like_empty_like,
+               .n_args = 3, .n_outs = 1, .leaf = true, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_zeros_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&zeros_like_schema, impl::zeros_like,
     nullptr);
 
 // ---- ones_like ----
 alignas(8) static constexpr OpSchema ones_like_schema =
-    schema_of({.name = "ones_like", .call = "ones_like",
-    .text = "ones_like(self: Tensor, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = args_like_empty_like, .n_args = 3, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "ones_like", .call = "ones_like", .args = args_like_empty_like, .n_args = 3,
+               .n_outs = 1, .leaf = true, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>)> op_ones_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>>(&ones_like_schema, impl::ones_like,
     nullptr);
@@ -113,10 +98,8 @@ alignas(8) static constexpr ArgInfo full_like_args[] = {{"self", ArgType::kTenso
                                                         {"fill_value", ArgType::kScalar, false,
     false}, {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
 alignas(8) static constexpr OpSchema full_like_schema =
-    schema_of({.name = "full_like", .call = "full_like",
-    .text = "full_like(self: Tensor, fill_value: Scalar, dtype: DType? = None, device: Device? = "
-    "None) -> Tensor", .args = full_like_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "full_like", .call = "full_like", .args = full_like_args, .n_args = 4,
+               .n_outs = 1, .leaf = true, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Scalar&, Dtype, Opt<Device>)> op_full_like =
     make_op<TensorRef, const Tensor&, const Scalar&, Dtype, Opt<Device>>(&full_like_schema,
     impl::full_like, nullptr);
@@ -127,9 +110,8 @@ alignas(8) static constexpr ArgInfo eye_args[] = {{"n", ArgType::kInt, false, fa
                                                   {"dtype", ArgType::kDtype, false, true},
                                                   {"device", ArgType::kDevice, false, true}};
 alignas(8) static constexpr OpSchema eye_schema =
-    schema_of({.name = "eye", .call = "eye",
-    .text = "eye(n: Int, m: Int? = None, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = eye_args, .n_args = 4, .n_outs = 1, .leaf = true});
+    schema_of({.name = "eye", .call = "eye", .args = eye_args, .n_args = 4, .n_outs = 1,
+               .leaf = true});
 constinit Op<TensorRef(int64_t, Opt<int64_t>, Dtype, Opt<Device>)> op_eye =
     make_op<TensorRef, int64_t, Opt<int64_t>, Dtype, Opt<Device>>(&eye_schema, impl::eye, nullptr);
 
@@ -140,29 +122,24 @@ alignas(8) static constexpr ArgInfo linspace_args[] = {{"start", ArgType::kScala
                                                        {"dtype", ArgType::kDtype, false, true},
                                                        {"device", ArgType::kDevice, false, true}};
 alignas(8) static constexpr OpSchema linspace_schema =
-    schema_of({.name = "linspace", .call = "linspace",
-    .text = "linspace(start: Scalar, end: Scalar, steps: Int, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = linspace_args, .n_args = 5, .n_outs = 1, .leaf = true});
+    schema_of({.name = "linspace", .call = "linspace", .args = linspace_args, .n_args = 5,
+               .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>)> op_linspace =
     make_op<TensorRef, const Scalar&, const Scalar&, int64_t, Dtype, Opt<Device>>(&linspace_schema,
     impl::linspace, nullptr);
 
 // ---- tril_indices ----
 alignas(8) static constexpr OpSchema tril_indices_schema =
-    schema_of({.name = "tril_indices", .call = "tril_indices",
-    .text = "tril_indices(row: Int, col: Int, offset: Int = 0, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = args_like_tril_indices, .n_args = 5, .n_outs = 1,
-    .leaf = true});
+    schema_of({.name = "tril_indices", .call = "tril_indices", .args = args_like_tril_indices,
+               .n_args = 5, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_tril_indices =
     make_op<TensorRef, int64_t, int64_t, int64_t, Dtype, Opt<Device>>(&tril_indices_schema,
     impl::tril_indices, nullptr);
 
 // ---- triu_indices ----
 alignas(8) static constexpr OpSchema triu_indices_schema =
-    schema_of({.name = "triu_indices", .call = "triu_indices",
-    .text = "triu_indices(row: Int, col: Int, offset: Int = 0, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = args_like_tril_indices, .n_args = 5, .n_outs = 1,
-    .leaf = true});
+    schema_of({.name = "triu_indices", .call = "triu_indices", .args = args_like_tril_indices,
+               .n_args = 5, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, int64_t, int64_t, Dtype, Opt<Device>)> op_triu_indices =
     make_op<TensorRef, int64_t, int64_t, int64_t, Dtype, Opt<Device>>(&triu_indices_schema,
     impl::triu_indices, nullptr);
@@ -176,20 +153,16 @@ alignas(8) static constexpr ArgInfo logspace_args[] = {{"start", ArgType::kScala
                                                        {"dtype", ArgType::kDtype, false, true},
                                                        {"device", ArgType::kDevice, false, true}};
 alignas(8) static constexpr OpSchema logspace_schema =
-    schema_of({.name = "logspace", .call = "logspace",
-    .text = "logspace(start: Scalar, end: Scalar, steps: Int, base: Float = 10.0, dtype: DType? = "
-    "None, device: Device? = None) -> Tensor", .args = logspace_args, .n_args = 6, .n_outs = 1,
-    .leaf = true});
+    schema_of({.name = "logspace", .call = "logspace", .args = logspace_args, .n_args = 6,
+               .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Scalar&, const Scalar&, int64_t, double, Dtype,
                        Opt<Device>)> op_logspace = make_op<TensorRef, const Scalar&, const Scalar&,
     int64_t, double, Dtype, Opt<Device>>(&logspace_schema, impl::logspace, nullptr);
 
 // ---- hann_window ----
 alignas(8) static constexpr OpSchema hann_window_schema =
-    schema_of({.name = "hann_window", .call = "hann_window",
-    .text = "hann_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, device: "
-    "Device? = None) -> Tensor", .args = args_like_hann_window, .n_args = 4, .n_outs = 1,
-    .leaf = true});
+    schema_of({.name = "hann_window", .call = "hann_window", .args = args_like_hann_window,
+               .n_args = 4, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_hann_window =
     make_op<TensorRef, int64_t, bool, Dtype, Opt<Device>>(&hann_window_schema, impl::hann_window,
     nullptr);
@@ -202,30 +175,24 @@ alignas(8) static constexpr ArgInfo hamming_window_args[] =
      {"beta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.46}},
      {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
 alignas(8) static constexpr OpSchema hamming_window_schema =
-    schema_of({.name = "hamming_window", .call = "hamming_window",
-    .text = "hamming_window(window_length: Int, periodic: Bool = true, alpha: Float = 0.54, beta: "
-    "Float = 0.46, dtype: DType? = None, device: Device? = None) -> Tensor",
-    .args = hamming_window_args, .n_args = 6, .n_outs = 1, .leaf = true});
+    schema_of({.name = "hamming_window", .call = "hamming_window", .args = hamming_window_args,
+               .n_args = 6, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, bool, double, double, Dtype, Opt<Device>)> op_hamming_window =
     make_op<TensorRef, int64_t, bool, double, double, Dtype, Opt<Device>>(&hamming_window_schema,
     impl::hamming_window, nullptr);
 
 // ---- blackman_window ----
 alignas(8) static constexpr OpSchema blackman_window_schema =
-    schema_of({.name = "blackman_window", .call = "blackman_window",
-    .text = "blackman_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, "
-    "device: Device? = None) -> Tensor", .args = args_like_hann_window, .n_args = 4, .n_outs = 1,
-    .leaf = true});
+    schema_of({.name = "blackman_window", .call = "blackman_window", .args = args_like_hann_window,
+               .n_args = 4, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_blackman_window =
     make_op<TensorRef, int64_t, bool, Dtype, Opt<Device>>(&blackman_window_schema,
     impl::blackman_window, nullptr);
 
 // ---- bartlett_window ----
 alignas(8) static constexpr OpSchema bartlett_window_schema =
-    schema_of({.name = "bartlett_window", .call = "bartlett_window",
-    .text = "bartlett_window(window_length: Int, periodic: Bool = true, dtype: DType? = None, "
-    "device: Device? = None) -> Tensor", .args = args_like_hann_window, .n_args = 4, .n_outs = 1,
-    .leaf = true});
+    schema_of({.name = "bartlett_window", .call = "bartlett_window", .args = args_like_hann_window,
+               .n_args = 4, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, bool, Dtype, Opt<Device>)> op_bartlett_window =
     make_op<TensorRef, int64_t, bool, Dtype, Opt<Device>>(&bartlett_window_schema,
     impl::bartlett_window, nullptr);
@@ -237,10 +204,8 @@ alignas(8) static constexpr ArgInfo kaiser_window_args[] =
      {"beta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 12.0}},
      {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true}};
 alignas(8) static constexpr OpSchema kaiser_window_schema =
-    schema_of({.name = "kaiser_window", .call = "kaiser_window",
-    .text = "kaiser_window(window_length: Int, periodic: Bool = true, beta: Float = 12.0, dtype: "
-    "DType? = None, device: Device? = None) -> Tensor", .args = kaiser_window_args, .n_args = 5,
-    .n_outs = 1, .leaf = true});
+    schema_of({.name = "kaiser_window", .call = "kaiser_window", .args = kaiser_window_args,
+               .n_args = 5, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(int64_t, bool, double, Dtype, Opt<Device>)> op_kaiser_window =
     make_op<TensorRef, int64_t, bool, double, Dtype, Opt<Device>>(&kaiser_window_schema,
     impl::kaiser_window, nullptr);

@@ -13,411 +13,351 @@ namespace TT_NS {
 
 // ---- fft_fft ----
 alignas(8) static constexpr OpSchema fft_fft_schema =
-    schema_of({.name = "fft_fft", .call = "fft_fft",
-    .text = "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_fft", .call = "fft_fft", .args = args_like_fft_fft, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_fft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_fft_schema,
     impl::fft_fft, nullptr);
 alignas(8) static constexpr OpSchema fft_fft_into_schema =
-    schema_of({.name = "fft_fft_into", .call = "fft_fft_into",
-    .text = "fft_fft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_fft_into", .call = "fft_fft_into", .args = args_like_fft_fft,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_fft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_fft_into_schema,
     fft_fft_into_impl, into_autograd);
 
 // ---- fft_ifft ----
 alignas(8) static constexpr OpSchema fft_ifft_schema =
-    schema_of({.name = "fft_ifft", .call = "fft_ifft",
-    .text = "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_ifft", .call = "fft_ifft", .args = args_like_fft_fft, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ifft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ifft_schema,
     impl::fft_ifft, nullptr);
 alignas(8) static constexpr OpSchema fft_ifft_into_schema =
-    schema_of({.name = "fft_ifft_into", .call = "fft_ifft_into",
-    .text = "fft_ifft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_ifft_into", .call = "fft_ifft_into", .args = args_like_fft_fft,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ifft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_ifft_into_schema,
     fft_ifft_into_impl, into_autograd);
 
 // ---- fft_rfft ----
 alignas(8) static constexpr OpSchema fft_rfft_schema =
-    schema_of({.name = "fft_rfft", .call = "fft_rfft",
-    .text = "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_rfft", .call = "fft_rfft", .args = args_like_fft_fft, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_rfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_rfft_schema,
     impl::fft_rfft, nullptr);
 alignas(8) static constexpr OpSchema fft_rfft_into_schema =
-    schema_of({.name = "fft_rfft_into", .call = "fft_rfft_into",
-    .text = "fft_rfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_rfft_into", .call = "fft_rfft_into", .args = args_like_fft_fft,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_rfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_rfft_into_schema,
     fft_rfft_into_impl, into_autograd);
 
 // ---- fft_irfft ----
 alignas(8) static constexpr OpSchema fft_irfft_schema =
-    schema_of({.name = "fft_irfft", .call = "fft_irfft",
-    .text = "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_irfft", .call = "fft_irfft", .args = args_like_fft_fft, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_irfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_irfft_schema,
     impl::fft_irfft, nullptr);
 alignas(8) static constexpr OpSchema fft_irfft_into_schema =
-    schema_of({.name = "fft_irfft_into", .call = "fft_irfft_into",
-    .text = "fft_irfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_irfft_into", .call = "fft_irfft_into", .args = args_like_fft_fft,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_irfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_irfft_into_schema,
     fft_irfft_into_impl, into_autograd);
 
 // ---- fft_hfft ----
 alignas(8) static constexpr OpSchema fft_hfft_schema =
-    schema_of({.name = "fft_hfft", .call = "fft_hfft",
-    .text = "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_hfft", .call = "fft_hfft", .args = args_like_fft_fft, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_hfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_hfft_schema,
     impl::fft_hfft, nullptr);
 alignas(8) static constexpr OpSchema fft_hfft_into_schema =
-    schema_of({.name = "fft_hfft_into", .call = "fft_hfft_into",
-    .text = "fft_hfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_hfft_into", .call = "fft_hfft_into", .args = args_like_fft_fft,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_hfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_hfft_into_schema,
     fft_hfft_into_impl, into_autograd);
 
 // ---- fft_ihfft ----
 alignas(8) static constexpr OpSchema fft_ihfft_schema =
-    schema_of({.name = "fft_ihfft", .call = "fft_ihfft",
-    .text = "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_ihfft", .call = "fft_ihfft", .args = args_like_fft_fft, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, int64_t, int64_t)> op_fft_ihfft =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, int64_t, int64_t>(&fft_ihfft_schema,
     impl::fft_ihfft, nullptr);
 alignas(8) static constexpr OpSchema fft_ihfft_into_schema =
-    schema_of({.name = "fft_ihfft_into", .call = "fft_ihfft_into",
-    .text = "fft_ihfft(self: Tensor, n: Int? = None, dim: Dim = -1, norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_ihfft_into", .call = "fft_ihfft_into", .args = args_like_fft_fft,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&)> op_fft_ihfft_into =
     make_op<void, const Tensor&, Opt<int64_t>, int64_t, int64_t, Tensor&>(&fft_ihfft_into_schema,
     fft_ihfft_into_impl, into_autograd);
 
 // ---- fft_fft2 ----
 alignas(8) static constexpr OpSchema fft_fft2_schema =
-    schema_of({.name = "fft_fft2", .call = "fft_fft2",
-    .text = "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_fft2", .call = "fft_fft2", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fft2_schema, impl::fft_fft2,
     nullptr);
 alignas(8) static constexpr OpSchema fft_fft2_into_schema =
-    schema_of({.name = "fft_fft2_into", .call = "fft_fft2_into",
-    .text = "fft_fft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_fft2_into", .call = "fft_fft2_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_fft2_into_schema,
     fft_fft2_into_impl, into_autograd);
 
 // ---- fft_ifft2 ----
 alignas(8) static constexpr OpSchema fft_ifft2_schema =
-    schema_of({.name = "fft_ifft2", .call = "fft_ifft2",
-    .text = "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_ifft2", .call = "fft_ifft2", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifft2_schema, impl::fft_ifft2,
     nullptr);
 alignas(8) static constexpr OpSchema fft_ifft2_into_schema =
-    schema_of({.name = "fft_ifft2_into", .call = "fft_ifft2_into",
-    .text = "fft_ifft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_ifft2_into", .call = "fft_ifft2_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ifft2_into_schema,
     fft_ifft2_into_impl, into_autograd);
 
 // ---- fft_rfft2 ----
 alignas(8) static constexpr OpSchema fft_rfft2_schema =
-    schema_of({.name = "fft_rfft2", .call = "fft_rfft2",
-    .text = "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_rfft2", .call = "fft_rfft2", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfft2_schema, impl::fft_rfft2,
     nullptr);
 alignas(8) static constexpr OpSchema fft_rfft2_into_schema =
-    schema_of({.name = "fft_rfft2_into", .call = "fft_rfft2_into",
-    .text = "fft_rfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_rfft2_into", .call = "fft_rfft2_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_rfft2_into_schema,
     fft_rfft2_into_impl, into_autograd);
 
 // ---- fft_irfft2 ----
 alignas(8) static constexpr OpSchema fft_irfft2_schema =
-    schema_of({.name = "fft_irfft2", .call = "fft_irfft2",
-    .text = "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_irfft2", .call = "fft_irfft2", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfft2_schema, impl::fft_irfft2,
     nullptr);
 alignas(8) static constexpr OpSchema fft_irfft2_into_schema =
-    schema_of({.name = "fft_irfft2_into", .call = "fft_irfft2_into",
-    .text = "fft_irfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_irfft2_into", .call = "fft_irfft2_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_irfft2_into_schema,
     fft_irfft2_into_impl, into_autograd);
 
 // ---- fft_hfft2 ----
 alignas(8) static constexpr OpSchema fft_hfft2_schema =
-    schema_of({.name = "fft_hfft2", .call = "fft_hfft2",
-    .text = "fft_hfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_hfft2", .call = "fft_hfft2", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_hfft2_schema, impl::fft_hfft2,
     nullptr);
 alignas(8) static constexpr OpSchema fft_hfft2_into_schema =
-    schema_of({.name = "fft_hfft2_into", .call = "fft_hfft2_into",
-    .text = "fft_hfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_hfft2_into", .call = "fft_hfft2_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_hfft2_into_schema,
     fft_hfft2_into_impl, into_autograd);
 
 // ---- fft_ihfft2 ----
 alignas(8) static constexpr OpSchema fft_ihfft2_schema =
-    schema_of({.name = "fft_ihfft2", .call = "fft_ihfft2",
-    .text = "fft_ihfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_ihfft2", .call = "fft_ihfft2", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfft2 =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ihfft2_schema, impl::fft_ihfft2,
     nullptr);
 alignas(8) static constexpr OpSchema fft_ihfft2_into_schema =
-    schema_of({.name = "fft_ihfft2_into", .call = "fft_ihfft2_into",
-    .text = "fft_ihfft2(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_ihfft2_into", .call = "fft_ihfft2_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfft2_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ihfft2_into_schema,
     fft_ihfft2_into_impl, into_autograd);
 
 // ---- fft_fftn ----
 alignas(8) static constexpr OpSchema fft_fftn_schema =
-    schema_of({.name = "fft_fftn", .call = "fft_fftn",
-    .text = "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_fftn", .call = "fft_fftn", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_fftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_fftn_schema, impl::fft_fftn,
     nullptr);
 alignas(8) static constexpr OpSchema fft_fftn_into_schema =
-    schema_of({.name = "fft_fftn_into", .call = "fft_fftn_into",
-    .text = "fft_fftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_fftn_into", .call = "fft_fftn_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_fftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_fftn_into_schema,
     fft_fftn_into_impl, into_autograd);
 
 // ---- fft_ifftn ----
 alignas(8) static constexpr OpSchema fft_ifftn_schema =
-    schema_of({.name = "fft_ifftn", .call = "fft_ifftn",
-    .text = "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_ifftn", .call = "fft_ifftn", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ifftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ifftn_schema, impl::fft_ifftn,
     nullptr);
 alignas(8) static constexpr OpSchema fft_ifftn_into_schema =
-    schema_of({.name = "fft_ifftn_into", .call = "fft_ifftn_into",
-    .text = "fft_ifftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_ifftn_into", .call = "fft_ifftn_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ifftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ifftn_into_schema,
     fft_ifftn_into_impl, into_autograd);
 
 // ---- fft_rfftn ----
 alignas(8) static constexpr OpSchema fft_rfftn_schema =
-    schema_of({.name = "fft_rfftn", .call = "fft_rfftn",
-    .text = "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_rfftn", .call = "fft_rfftn", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_rfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_rfftn_schema, impl::fft_rfftn,
     nullptr);
 alignas(8) static constexpr OpSchema fft_rfftn_into_schema =
-    schema_of({.name = "fft_rfftn_into", .call = "fft_rfftn_into",
-    .text = "fft_rfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_rfftn_into", .call = "fft_rfftn_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_rfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_rfftn_into_schema,
     fft_rfftn_into_impl, into_autograd);
 
 // ---- fft_irfftn ----
 alignas(8) static constexpr OpSchema fft_irfftn_schema =
-    schema_of({.name = "fft_irfftn", .call = "fft_irfftn",
-    .text = "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "fft_irfftn", .call = "fft_irfftn", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_irfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_irfftn_schema, impl::fft_irfftn,
     nullptr);
 alignas(8) static constexpr OpSchema fft_irfftn_into_schema =
-    schema_of({.name = "fft_irfftn_into", .call = "fft_irfftn_into",
-    .text = "fft_irfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_irfftn_into", .call = "fft_irfftn_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_irfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_irfftn_into_schema,
     fft_irfftn_into_impl, into_autograd);
 
 // ---- fft_hfftn ----
 alignas(8) static constexpr OpSchema fft_hfftn_schema =
-    schema_of({.name = "fft_hfftn", .call = "fft_hfftn",
-    .text = "fft_hfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_hfftn", .call = "fft_hfftn", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_hfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_hfftn_schema, impl::fft_hfftn,
     nullptr);
 alignas(8) static constexpr OpSchema fft_hfftn_into_schema =
-    schema_of({.name = "fft_hfftn_into", .call = "fft_hfftn_into",
-    .text = "fft_hfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_hfftn_into", .call = "fft_hfftn_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_hfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_hfftn_into_schema,
     fft_hfftn_into_impl, into_autograd);
 
 // ---- fft_ihfftn ----
 alignas(8) static constexpr OpSchema fft_ihfftn_schema =
-    schema_of({.name = "fft_ihfftn", .call = "fft_ihfftn",
-    .text = "fft_ihfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_ihfftn", .call = "fft_ihfftn", .args = args_like_fft_fft2, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t)> op_fft_ihfftn =
     make_op<TensorRef, const Tensor&, Ints, Ints, int64_t>(&fft_ihfftn_schema, impl::fft_ihfftn,
     nullptr);
 alignas(8) static constexpr OpSchema fft_ihfftn_into_schema =
-    schema_of({.name = "fft_ihfftn_into", .call = "fft_ihfftn_into",
-    .text = "fft_ihfftn(self: Tensor, s: Int[] = None, dim: Dims = [], norm: Enum<FftNorm> = "
-    "\"backward\") -> Tensor", .args = args_like_fft_fft2, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_ihfftn_into", .call = "fft_ihfftn_into", .args = args_like_fft_fft2,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, int64_t, Tensor&)> op_fft_ihfftn_into =
     make_op<void, const Tensor&, Ints, Ints, int64_t, Tensor&>(&fft_ihfftn_into_schema,
     fft_ihfftn_into_impl, into_autograd);
 
 // ---- fft_fftfreq ----
 alignas(8) static constexpr OpSchema fft_fftfreq_schema =
-    schema_of({.name = "fft_fftfreq", .call = "fft_fftfreq",
-    .text = "fft_fftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> "
-    "Tensor", .args = args_like_fft_fftfreq, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_fftfreq", .call = "fft_fftfreq", .args = args_like_fft_fftfreq,
+               .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_fftfreq =
     make_op<TensorRef, int64_t, double, Dtype, Opt<Device>>(&fft_fftfreq_schema, impl::fft_fftfreq,
     nullptr);
 alignas(8) static constexpr OpSchema fft_fftfreq_into_schema =
     schema_of({.name = "fft_fftfreq_into", .call = "fft_fftfreq_into",
-    .text = "fft_fftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) -> "
-    "Tensor", .args = args_like_fft_fftfreq, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_fft_fftfreq, .n_args = 5, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_fftfreq_into =
     make_op<void, int64_t, double, Dtype, Opt<Device>, Tensor&>(&fft_fftfreq_into_schema,
     fft_fftfreq_into_impl, into_autograd);
 
 // ---- fft_rfftfreq ----
 alignas(8) static constexpr OpSchema fft_rfftfreq_schema =
-    schema_of({.name = "fft_rfftfreq", .call = "fft_rfftfreq",
-    .text = "fft_rfftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) "
-    "-> Tensor", .args = args_like_fft_fftfreq, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_rfftfreq", .call = "fft_rfftfreq", .args = args_like_fft_fftfreq,
+               .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(int64_t, double, Dtype, Opt<Device>)> op_fft_rfftfreq =
     make_op<TensorRef, int64_t, double, Dtype, Opt<Device>>(&fft_rfftfreq_schema,
     impl::fft_rfftfreq, nullptr);
 alignas(8) static constexpr OpSchema fft_rfftfreq_into_schema =
     schema_of({.name = "fft_rfftfreq_into", .call = "fft_rfftfreq_into",
-    .text = "fft_rfftfreq(n: Int, d: Float = 1.0, dtype: DType? = None, device: Device? = None) "
-    "-> Tensor", .args = args_like_fft_fftfreq, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_fft_fftfreq, .n_args = 5, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(int64_t, double, Dtype, Opt<Device>, Tensor&)> op_fft_rfftfreq_into =
     make_op<void, int64_t, double, Dtype, Opt<Device>, Tensor&>(&fft_rfftfreq_into_schema,
     fft_rfftfreq_into_impl, into_autograd);
 
 // ---- fft_fftshift ----
 alignas(8) static constexpr OpSchema fft_fftshift_schema =
-    schema_of({.name = "fft_fftshift", .call = "fft_fftshift",
-               .text = "fft_fftshift(self: Tensor, dim: Dims = []) -> Tensor",
-               .args = args_like_fft_fftshift, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_fftshift", .call = "fft_fftshift", .args = args_like_fft_fftshift,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_fft_fftshift = make_op<TensorRef, const Tensor&,
     Ints>(&fft_fftshift_schema, impl::fft_fftshift, nullptr);
 
 // ---- fft_ifftshift ----
 alignas(8) static constexpr OpSchema fft_ifftshift_schema =
-    schema_of({.name = "fft_ifftshift", .call = "fft_ifftshift",
-               .text = "fft_ifftshift(self: Tensor, dim: Dims = []) -> Tensor",
-               .args = args_like_fft_fftshift, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "fft_ifftshift", .call = "fft_ifftshift", .args = args_like_fft_fftshift,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_fft_ifftshift = make_op<TensorRef, const Tensor&,
     Ints>(&fft_ifftshift_schema, impl::fft_ifftshift, nullptr);
 
@@ -438,13 +378,10 @@ alignas(8) static constexpr ArgInfo stft_args[] = {{"self", ArgType::kTensor, fa
                                                     true}, {"align_to_window", ArgType::kOptBool,
     false, true}};
 alignas(8) static constexpr OpSchema stft_schema =
-    schema_of({.name = "stft", .call = "stft",
-    .text = "stft(self: Tensor, n_fft: Int, hop_length: Int? = None, win_length: Int? = None, "
-    "window: Tensor? = None, center: Bool = true, pad_mode: Enum<Padding> = \"reflect\", "
-    "normalized: Bool = false, onesided: Bool? = None, return_complex: Bool? = None, "
-    "align_to_window: Bool? = None) -> Tensor", .args = stft_args, .n_args = 11, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "stft", .call = "stft", .args = stft_args, .n_args = 11, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        int64_t, bool, Opt<bool>, Opt<bool>, Opt<bool>)> op_stft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
@@ -465,12 +402,9 @@ alignas(8) static constexpr ArgInfo istft_args[] = {{"self", ArgType::kTensor, f
                                                     {"return_complex", ArgType::kBool, false, true,
                                                      0, ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema istft_schema =
-    schema_of({.name = "istft", .call = "istft",
-    .text = "istft(self: Tensor, n_fft: Int, hop_length: Int? = None, win_length: Int? = None, "
-    "window: Tensor? = None, center: Bool = true, normalized: Bool = false, onesided: Bool? = "
-    "None, length: Int? = None, return_complex: Bool = false) -> Tensor", .args = istft_args,
-    .n_args = 10, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "istft", .call = "istft", .args = istft_args, .n_args = 10, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
                        bool, Opt<bool>, Opt<int64_t>, bool)> op_istft =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, const Tensor*, bool,
@@ -512,10 +446,8 @@ static TensorRef fft_c2c_autograd(Call c, const Tensor& self, int64_t dim, bool 
   return out;
 }
 alignas(8) static constexpr OpSchema fft_c2c_schema =
-    schema_of({.name = "fft_c2c", .call = "fft_c2c",
-               .text = "fft_c2c(self: Tensor, dim: Dim, inverse: Bool, scale: Float) -> Tensor",
-               .args = args_like_fft_c2c, .n_args = 4, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true});
+    schema_of({.name = "fft_c2c", .call = "fft_c2c", .args = args_like_fft_c2c, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, double)> op_fft_c2c =
     make_op<TensorRef, const Tensor&, int64_t, bool, double>(&fft_c2c_schema, impl::fft_c2c,
     fft_c2c_autograd);
@@ -558,10 +490,8 @@ static TensorRef fft_r2c_autograd(Call c, const Tensor& self, int64_t dim, bool 
   return out;
 }
 alignas(8) static constexpr OpSchema fft_r2c_schema =
-    schema_of({.name = "fft_r2c", .call = "fft_r2c",
-               .text = "fft_r2c(self: Tensor, dim: Dim, inverse: Bool, scale: Float) -> Tensor",
-               .args = args_like_fft_c2c, .n_args = 4, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true});
+    schema_of({.name = "fft_r2c", .call = "fft_r2c", .args = args_like_fft_c2c, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, double)> op_fft_r2c =
     make_op<TensorRef, const Tensor&, int64_t, bool, double>(&fft_r2c_schema, impl::fft_r2c,
     fft_r2c_autograd);
@@ -611,10 +541,8 @@ alignas(8) static constexpr ArgInfo fft_c2r_args[] = {{"self", ArgType::kTensor,
                                                       {"inverse", ArgType::kBool, false, false},
                                                       {"scale", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema fft_c2r_schema =
-    schema_of({.name = "fft_c2r", .call = "fft_c2r",
-    .text = "fft_c2r(self: Tensor, dim: Dim, length: Int, inverse: Bool, scale: Float) -> Tensor",
-    .args = fft_c2r_args, .n_args = 5, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true});
+    schema_of({.name = "fft_c2r", .call = "fft_c2r", .args = fft_c2r_args, .n_args = 5, .n_outs = 1,
+               .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, bool, double)> op_fft_c2r =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, bool, double>(&fft_c2r_schema,
     impl::fft_c2r, fft_c2r_autograd);

@@ -60,10 +60,8 @@ alignas(8) static constexpr ArgInfo im2col_args[] = {{"self", ArgType::kTensor, 
                                                      {"padding", ArgType::kSize, false, true},
                                                      {"stride", ArgType::kSize, false, true}};
 alignas(8) static constexpr OpSchema im2col_schema =
-    schema_of({.name = "im2col", .call = "im2col",
-    .text = "im2col(self: Tensor, kernel_size: Int[], dilation: Int[] = 1, padding: Int[] = 0, "
-    "stride: Int[] = 1) -> Tensor", .args = im2col_args, .n_args = 5, .n_outs = 1,
-    .differentiable = true, .leaf = true});
+    schema_of({.name = "im2col", .call = "im2col", .args = im2col_args, .n_args = 5, .n_outs = 1,
+               .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints)> op_im2col =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints>(&im2col_schema, impl::im2col,
     im2col_autograd);
@@ -115,10 +113,8 @@ alignas(8) static constexpr ArgInfo col2im_args[] = {{"self", ArgType::kTensor, 
                                                      {"padding", ArgType::kSize, false, true},
                                                      {"stride", ArgType::kSize, false, true}};
 alignas(8) static constexpr OpSchema col2im_schema =
-    schema_of({.name = "col2im", .call = "col2im",
-    .text = "col2im(self: Tensor, output_size: Int[], kernel_size: Int[], dilation: Int[] = 1, "
-    "padding: Int[] = 0, stride: Int[] = 1) -> Tensor", .args = col2im_args, .n_args = 6,
-    .n_outs = 1, .differentiable = true, .leaf = true});
+    schema_of({.name = "col2im", .call = "col2im", .args = col2im_args, .n_args = 6, .n_outs = 1,
+               .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, Ints)> op_col2im =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, Ints>(&col2im_schema, impl::col2im,
     col2im_autograd);

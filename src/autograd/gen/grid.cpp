@@ -18,12 +18,10 @@ alignas(8) static constexpr ArgInfo grid_sample_args[] = {{"input", ArgType::kTe
     {"padding_mode", ArgType::kEnum, false, true, kGridPaddingValues, ArgDefault::kInt, {.i = 0}},
     {"align_corners", ArgType::kOptBool, false, true}};
 alignas(8) static constexpr OpSchema grid_sample_schema =
-    schema_of({.name = "grid_sample", .call = "grid_sample",
-    .text = "grid_sample(input: Tensor, grid: Tensor, mode: Enum<GridMode> = \"bilinear\", "
-    "padding_mode: Enum<GridPadding> = \"zeros\", align_corners: Bool? = None) -> Tensor",
-    .args = grid_sample_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "grid_sample", .call = "grid_sample", .args = grid_sample_args, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, Opt<bool>)> op_grid_sample =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t,
             Opt<bool>>(&grid_sample_schema, impl::grid_sample, nullptr);
@@ -97,10 +95,8 @@ alignas(8) static constexpr ArgInfo grid_take_args[] = {{"self", ArgType::kTenso
                                                         {"align", ArgType::kBool, false, false},
                                                         {"order", ArgType::kSize, false, false}};
 alignas(8) static constexpr OpSchema grid_take_schema =
-    schema_of({.name = "grid_take", .call = "grid_take",
-    .text = "grid_take(self: Tensor, grid: Tensor, mode: Int, padding: Int, align: Bool, order: "
-    "Int[]) -> Tensor", .args = grid_take_args, .n_args = 6, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true});
+    schema_of({.name = "grid_take", .call = "grid_take", .args = grid_take_args, .n_args = 6,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t, bool, Ints)> op_grid_take =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t, bool,
             Ints>(&grid_take_schema, impl::grid_take, grid_take_autograd);
@@ -173,10 +169,8 @@ alignas(8) static constexpr ArgInfo grid_put_args[] = {{"grad", ArgType::kTensor
                                                        {"align", ArgType::kBool, false, false},
                                                        {"order", ArgType::kSize, false, false}};
 alignas(8) static constexpr OpSchema grid_put_schema =
-    schema_of({.name = "grid_put", .call = "grid_put",
-    .text = "grid_put(grad: Tensor, grid: Tensor, size: Shape, mode: Int, padding: Int, align: "
-    "Bool, order: Int[]) -> Tensor", .args = grid_put_args, .n_args = 7, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true});
+    schema_of({.name = "grid_put", .call = "grid_put", .args = grid_put_args, .n_args = 7,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, int64_t, int64_t, bool,
                        Ints)> op_grid_put = make_op<TensorRef, const Tensor&, const Tensor&, Ints,
                                                     int64_t, int64_t, bool, Ints>(&grid_put_schema,
@@ -188,10 +182,8 @@ alignas(8) static constexpr ArgInfo grid_backward_args[] =
      {"grid", ArgType::kTensor, false, false}, {"mode", ArgType::kInt, false, false},
      {"padding", ArgType::kInt, false, false}, {"align", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema grid_backward_schema =
-    schema_of({.name = "grid_backward", .call = "grid_backward",
-    .text = "grid_backward(grad: Tensor, self: Tensor, grid: Tensor, mode: Int, padding: Int, "
-    "align: Bool) -> Tensor", .args = grid_backward_args, .n_args = 6, .n_outs = 1,
-    .internal = true, .leaf = true});
+    schema_of({.name = "grid_backward", .call = "grid_backward", .args = grid_backward_args,
+               .n_args = 6, .n_outs = 1, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_grid_backward = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, int64_t, int64_t, bool>(&grid_backward_schema, impl::grid_backward, nullptr);
@@ -200,10 +192,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int
 alignas(8) static constexpr ArgInfo affine_grid_args[] = {{"theta", ArgType::kTensor, false, false},
     {"size", ArgType::kShape, false, false}, {"align_corners", ArgType::kOptBool, false, true}};
 alignas(8) static constexpr OpSchema affine_grid_schema =
-    schema_of({.name = "affine_grid", .call = "affine_grid",
-    .text = "affine_grid(theta: Tensor, size: Shape, align_corners: Bool? = None) -> Tensor",
-    .args = affine_grid_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "affine_grid", .call = "affine_grid", .args = affine_grid_args, .n_args = 3,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Opt<bool>)> op_affine_grid =
     make_op<TensorRef, const Tensor&, Ints, Opt<bool>>(&affine_grid_schema, impl::affine_grid,
                                                        nullptr);

@@ -26,19 +26,16 @@ static void gather_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
 alignas(8) static constinit const NodeType gather_type = {"gather", gather_apply,
     destroy_parts<1, 1>, sizeof(gather_saved), false, false, 65};
 alignas(8) static constexpr RecordedSchema gather_schema =
-    {schema_of({.name = "gather", .call = "gather",
-                .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
-                .args = args_like_gather, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves}),
-     &gather_type};
+    {schema_of({.name = "gather", .call = "gather", .args = args_like_gather, .n_args = 3,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+                .wide_unsigned = WideUnsigned::kMoves}), &gather_type};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_gather =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&gather_schema, impl::gather,
     record_like_gather);
 alignas(8) static constexpr OpSchema gather_into_schema =
-    schema_of({.name = "gather_into", .call = "gather_into",
-               .text = "gather(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
-               .args = args_like_gather, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "gather_into", .call = "gather_into", .args = args_like_gather, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_gather_into =
     make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&gather_into_schema,
     gather_into_impl, into_autograd);
@@ -85,10 +82,9 @@ alignas(8) static constexpr ArgInfo scatter_add_args[] = {{"self", ArgType::kTen
     {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false},
     {"src", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema scatter_add_schema =
-    schema_of({.name = "scatter_add", .call = "scatter_add",
-               .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
-               .args = scatter_add_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "scatter_add", .call = "scatter_add", .args = scatter_add_args, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kNone, Autocast::kPromote}});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add_schema,
@@ -118,18 +114,16 @@ alignas(8) static constexpr ArgInfo scatter_add__args[] = {{"self", ArgType::kTe
     {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false},
     {"src", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema scatter_add__schema =
-    schema_of({.name = "scatter_add_", .call = "scatter_add_",
-               .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
-               .args = scatter_add__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter_add_", .call = "scatter_add_", .args = scatter_add__args,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_add_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_add__schema,
     scatter_add__impl, scatter_add__autograd);
 alignas(8) static constexpr OpSchema scatter_add_into_schema =
-    schema_of({.name = "scatter_add_into", .call = "scatter_add_into",
-               .text = "scatter_add(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
-               .args = scatter_add_args, .n_args = 5, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter_add_into", .call = "scatter_add_into", .args = scatter_add_args,
+               .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&,
                   Tensor&)> op_scatter_add_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, Tensor&>(&scatter_add_into_schema, scatter_add_into_impl,
@@ -151,19 +145,17 @@ static void index_select_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
 alignas(8) static constinit const NodeType index_select_type = {"index_select", index_select_apply,
     destroy_parts<1, 1>, sizeof(index_select_saved), false, false, 65};
 alignas(8) static constexpr RecordedSchema index_select_schema =
-    {schema_of({.name = "index_select", .call = "index_select",
-                .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
-                .args = args_like_gather, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves}),
+    {schema_of({.name = "index_select", .call = "index_select", .args = args_like_gather,
+                .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+                .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves}),
      &index_select_type};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&)> op_index_select =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&>(&index_select_schema,
     impl::index_select, record_like_gather);
 alignas(8) static constexpr OpSchema index_select_into_schema =
-    schema_of({.name = "index_select_into", .call = "index_select_into",
-               .text = "index_select(self: Tensor, dim: Dim, index: Tensor) -> Tensor",
-               .args = args_like_gather, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_select_into", .call = "index_select_into", .args = args_like_gather,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, Tensor&)> op_index_select_into =
     make_op<void, const Tensor&, int64_t, const Tensor&, Tensor&>(&index_select_into_schema,
     index_select_into_impl, into_autograd);
@@ -222,10 +214,8 @@ alignas(8) static constexpr ArgInfo index_add_args[] = {{"self", ArgType::kTenso
                                                         {"alpha", ArgType::kScalar, false, true, 0,
     ArgDefault::kInt, {.i = 1}}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema index_add_schema =
-    schema_of({.name = "index_add", .call = "index_add",
-    .text = "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) "
-    "-> Tensor", .args = index_add_args, .n_args = 5, .n_outs = 1, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex});
+    schema_of({.name = "index_add", .call = "index_add", .args = index_add_args, .n_args = 5,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&,
                        const Scalar&)> op_index_add = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Tensor&, const Scalar&>(&index_add_schema, impl::index_add,
@@ -257,18 +247,15 @@ alignas(8) static constexpr ArgInfo index_add__args[] = {{"self", ArgType::kTens
     {"source", ArgType::kTensor, false, false}, {"alpha", ArgType::kScalar, false, true, 0,
                                                  ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema index_add__schema =
-    schema_of({.name = "index_add_", .call = "index_add_",
-    .text = "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) "
-    "-> Tensor", .args = index_add__args, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex});
+    schema_of({.name = "index_add_", .call = "index_add_", .args = index_add__args, .n_args = 5,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&)> op_index_add_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&>(&index_add__schema,
     index_add__impl, index_add__autograd);
 alignas(8) static constexpr OpSchema index_add_into_schema =
-    schema_of({.name = "index_add_into", .call = "index_add_into",
-    .text = "index_add(self: Tensor, dim: Dim, index: Tensor, source: Tensor, alpha: Scalar = 1) "
-    "-> Tensor", .args = index_add_args, .n_args = 6, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex});
+    schema_of({.name = "index_add_into", .call = "index_add_into", .args = index_add_args,
+               .n_args = 6, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kIndex});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&,
                   Tensor&)> op_index_add_into = make_op<void, const Tensor&, int64_t, const Tensor&,
                                                         const Tensor&, const Scalar&,
@@ -312,10 +299,9 @@ alignas(8) static constexpr ArgInfo index_args[] = {{"self", ArgType::kTensor, f
                                                     {"indices", ArgType::kOptTensorList, false,
                                                      false}};
 alignas(8) static constexpr OpSchema index_schema =
-    schema_of({.name = "index", .call = "index",
-               .text = "index(self: Tensor, indices: Tensor?[]) -> Tensor", .args = index_args,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-               .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index", .call = "index", .args = index_args, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kIndex,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, TensorSpan)> op_index = make_op<TensorRef, const Tensor&,
     TensorSpan>(&index_schema, impl::index, index_autograd);
 
@@ -369,10 +355,9 @@ alignas(8) static constexpr ArgInfo index_put_args[] = {{"self", ArgType::kTenso
     false}, {"values", ArgType::kTensor, false, false}, {"accumulate", ArgType::kBool, false, true,
     0, ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema index_put_schema =
-    schema_of({.name = "index_put", .call = "index_put",
-    .text = "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = "
-    "false) -> Tensor", .args = index_put_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_put", .call = "index_put", .args = index_put_args, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, TensorSpan, const Tensor&, bool)> op_index_put =
     make_op<TensorRef, const Tensor&, TensorSpan, const Tensor&, bool>(&index_put_schema,
     impl::index_put, index_put_autograd);
@@ -400,10 +385,9 @@ alignas(8) static constexpr ArgInfo index_put__args[] = {{"self", ArgType::kTens
     {"indices", ArgType::kOptTensorList, false, false}, {"values", ArgType::kTensor, false, false},
     {"accumulate", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema index_put__schema =
-    schema_of({.name = "index_put_", .call = "index_put_",
-    .text = "index_put(self: Tensor, indices: Tensor?[], values: Tensor, accumulate: Bool = "
-    "false) -> Tensor", .args = index_put__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_put_", .call = "index_put_", .args = index_put__args, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, TensorSpan, const Tensor&, bool)> op_index_put_ = make_op<void, Tensor&,
     TensorSpan, const Tensor&, bool>(&index_put__schema, index_put__impl, index_put__autograd);
 
@@ -454,10 +438,8 @@ alignas(8) static constexpr ArgInfo embedding_args[] = {{"weight", ArgType::kTen
                                                         {"padding_idx", ArgType::kOptInt, false,
     true}, {"scale_grad_by_freq", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema embedding_schema =
-    schema_of({.name = "embedding", .call = "embedding",
-    .text = "embedding(weight: Tensor, indices: Tensor, padding_idx: Index? = None, "
-    "scale_grad_by_freq: Bool = false) -> Tensor", .args = embedding_args, .n_args = 4, .n_outs = 1,
-    .differentiable = true, .leaf = true, .kind = OpKind::kIndex});
+    schema_of({.name = "embedding", .call = "embedding", .args = embedding_args, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool)> op_embedding =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool>(&embedding_schema,
     impl::embedding, embedding_autograd);
@@ -469,9 +451,8 @@ alignas(8) static constexpr ArgInfo embedding_renorm__args[] =
                                                    ArgDefault::kFloat, {.f = 2.0}}};
 alignas(8) static constexpr OpSchema embedding_renorm__schema =
     schema_of({.name = "embedding_renorm_", .call = "embedding_renorm_",
-    .text = "embedding_renorm_(self: Tensor!, indices: Tensor, max_norm: Float, norm_type: Float "
-    "= 2.0) -> ()", .args = embedding_renorm__args, .n_args = 4, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kIndex});
+               .args = embedding_renorm__args, .n_args = 4, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kIndex});
 constinit Op<void(Tensor&, const Tensor&, double, double)> op_embedding_renorm_ =
     make_op<void, Tensor&, const Tensor&, double, double>(&embedding_renorm__schema,
     impl::embedding_renorm_, nullptr);
@@ -486,12 +467,9 @@ alignas(8) static constexpr ArgInfo embedding_bag_args[] =
      {"include_last_offset", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
      {"padding_idx", ArgType::kOptInt, false, true}};
 alignas(8) static constexpr OpSchema embedding_bag_schema =
-    schema_of({.name = "embedding_bag", .call = "embedding_bag",
-    .text = "embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor? = None, mode: "
-    "Enum<BagMode> = \"mean\", per_sample_weights: Tensor? = None, scale_grad_by_freq: Bool = "
-    "false, include_last_offset: Bool = false, padding_idx: Index? = None) -> Tensor",
-    .args = embedding_bag_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "embedding_bag", .call = "embedding_bag", .args = embedding_bag_args,
+               .n_args = 8, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, const Tensor*, bool,
                        bool, Opt<int64_t>)> op_embedding_bag = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t, const Tensor*, bool, bool,
@@ -569,11 +547,9 @@ alignas(8) static constexpr ArgInfo bag_reduce_args[] = {{"weight", ArgType::kTe
     {"per_sample_weights", ArgType::kOptTensor, false, false},
     {"scale_grad_by_freq", ArgType::kBool, false, false}, {"skipped", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema bag_reduce_schema =
-    schema_of({.name = "bag_reduce", .call = "bag_reduce",
-    .text = "bag_reduce(weight: Tensor, indices: Tensor, starts: Tensor?, bags: Int, mode: Int, "
-    "per_sample_weights: Tensor?, scale_grad_by_freq: Bool, skipped: Int) -> Tensor",
-    .args = bag_reduce_args, .n_args = 8, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true, .kind = OpKind::kIndex});
+    schema_of({.name = "bag_reduce", .call = "bag_reduce", .args = bag_reduce_args, .n_args = 8,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, const Tensor*,
                        bool, int64_t)> op_bag_reduce = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t, const Tensor*, bool,
@@ -588,10 +564,9 @@ alignas(8) static constexpr ArgInfo scatter_args[] = {{"self", ArgType::kTensor,
                                                        kScatterValues, ArgDefault::kInt, {.i = 0}},
                                                       {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema scatter_schema =
-    schema_of({.name = "scatter", .call = "scatter",
-    .text = "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
-    "\"none\") -> Tensor", .args = scatter_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter", .call = "scatter", .args = scatter_args, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&,
             int64_t>(&scatter_schema, impl::scatter, nullptr);
@@ -610,18 +585,16 @@ alignas(8) static constexpr ArgInfo scatter__args[] = {{"self", ArgType::kTensor
                                                         kScatterValues, ArgDefault::kInt,
                                                         {.i = 0}}};
 alignas(8) static constexpr OpSchema scatter__schema =
-    schema_of({.name = "scatter_", .call = "scatter_",
-    .text = "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
-    "\"none\") -> Tensor", .args = scatter__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter_", .call = "scatter_", .args = scatter__args, .n_args = 5,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t)> op_scatter_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t>(&scatter__schema,
     scatter__impl, scatter__autograd);
 alignas(8) static constexpr OpSchema scatter_into_schema =
-    schema_of({.name = "scatter_into", .call = "scatter_into",
-    .text = "scatter(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Enum<Scatter> = "
-    "\"none\") -> Tensor", .args = scatter_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter_into", .call = "scatter_into", .args = scatter_args, .n_args = 6,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                   Tensor&)> op_scatter_into = make_op<void, const Tensor&, int64_t, const Tensor&,
                                                       const Tensor&, int64_t,
@@ -635,10 +608,9 @@ alignas(8) static constexpr ArgInfo scatter_value_args[] =
      {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema scatter_value_schema =
-    schema_of({.name = "scatter_value", .call = "scatter",
-    .text = "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: "
-    "Enum<Scatter> = \"none\") -> Tensor", .args = scatter_value_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter_value", .call = "scatter", .args = scatter_value_args, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&,
                        int64_t)> op_scatter_value = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Scalar&, int64_t>(&scatter_value_schema, impl::scatter_value, nullptr);
@@ -654,19 +626,16 @@ alignas(8) static constexpr ArgInfo scatter_value__args[] =
      {"index", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false},
      {"reduce", ArgType::kEnum, false, true, kScatterValues, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema scatter_value__schema =
-    schema_of({.name = "scatter_value_", .call = "scatter_",
-    .text = "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: "
-    "Enum<Scatter> = \"none\") -> Tensor", .args = scatter_value__args, .n_args = 5, .n_outs = 0,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter_value_", .call = "scatter_", .args = scatter_value__args,
+               .n_args = 5, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&, int64_t)> op_scatter_value_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&, int64_t>(&scatter_value__schema,
     scatter_value__impl, scatter_value__autograd);
 alignas(8) static constexpr OpSchema scatter_value_into_schema =
-    schema_of({.name = "scatter_value_into", .call = "scatter_into",
-    .text = "scatter_value(self: Tensor, dim: Dim, index: Tensor, value: Scalar, reduce: "
-    "Enum<Scatter> = \"none\") -> Tensor", .args = scatter_value_args, .n_args = 6, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter_value_into", .call = "scatter_into", .args = scatter_value_args,
+               .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Scalar&, int64_t,
                   Tensor&)> op_scatter_value_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Scalar&, int64_t, Tensor&>(&scatter_value_into_schema,
@@ -694,11 +663,9 @@ static void scatter_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
 alignas(8) static constinit const NodeType scatter_put_type = {"scatter_put", scatter_put_apply,
     destroy_parts<1, 1>, sizeof(scatter_put_saved), false, false, 68};
 alignas(8) static constexpr RecordedSchema scatter_put_schema =
-    {schema_of({.name = "scatter_put", .call = "scatter_put",
-                .text = "scatter_put(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
-                .args = args_like_scatter_put, .n_args = 4, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kIndex,
-                .wide_unsigned = WideUnsigned::kMoves}), &scatter_put_type};
+    {schema_of({.name = "scatter_put", .call = "scatter_put", .args = args_like_scatter_put,
+                .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves}), &scatter_put_type};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_put =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&scatter_put_schema,
     impl::scatter_put, record_like_scatter_put);
@@ -718,11 +685,10 @@ static void scatter_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
 alignas(8) static constinit const NodeType scatter_fill_type = {"scatter_fill", scatter_fill_apply,
     destroy_parts<1, 0>, sizeof(scatter_fill_saved), false, false, 64};
 alignas(8) static constexpr RecordedSchema scatter_fill_schema =
-    {schema_of({.name = "scatter_fill", .call = "scatter_fill",
-    .text = "scatter_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
-    .args = args_like_scatter_fill, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves}),
-    &scatter_fill_type};
+    {schema_of({.name = "scatter_fill", .call = "scatter_fill", .args = args_like_scatter_fill,
+                .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves}),
+     &scatter_fill_type};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_scatter_fill =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&scatter_fill_schema,
     impl::scatter_fill, record_like_scatter_fill);
@@ -753,11 +719,10 @@ alignas(8) static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTens
     {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false},
     {"source", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema index_copy_schema =
-    {schema_of({.name = "index_copy", .call = "index_copy",
-    .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
-    .args = index_copy_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kPromote, Autocast::kNone}}), &index_copy_type};
+    {schema_of({.name = "index_copy", .call = "index_copy", .args = index_copy_args, .n_args = 4,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+                .wide_unsigned = WideUnsigned::kMoves,
+                .autocast = {Autocast::kPromote, Autocast::kNone}}), &index_copy_type};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy_schema,
     impl::index_copy, record_like_scatter_put);
@@ -786,18 +751,16 @@ alignas(8) static constexpr ArgInfo index_copy__args[] = {{"self", ArgType::kTen
     {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false},
     {"source", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema index_copy__schema =
-    schema_of({.name = "index_copy_", .call = "index_copy_",
-    .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
-    .args = index_copy__args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_copy_", .call = "index_copy_", .args = index_copy__args, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_copy_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_copy__schema,
     index_copy__impl, index_copy__autograd);
 alignas(8) static constexpr OpSchema index_copy_into_schema =
-    schema_of({.name = "index_copy_into", .call = "index_copy_into",
-    .text = "index_copy(self: Tensor, dim: Dim, index: Tensor, source: Tensor) -> Tensor",
-    .args = index_copy_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_copy_into", .call = "index_copy_into", .args = index_copy_args,
+               .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&,
                   Tensor&)> op_index_copy_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, Tensor&>(&index_copy_into_schema, index_copy_into_impl,
@@ -819,10 +782,9 @@ static void index_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
 alignas(8) static constinit const NodeType index_fill_type = {"index_fill", index_fill_apply,
     destroy_parts<1, 0>, sizeof(index_fill_saved), false, false, 64};
 alignas(8) static constexpr RecordedSchema index_fill_schema =
-    {schema_of({.name = "index_fill", .call = "index_fill",
-    .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
-    .args = args_like_scatter_fill, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves}), &index_fill_type};
+    {schema_of({.name = "index_fill", .call = "index_fill", .args = args_like_scatter_fill,
+                .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
+                .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves}), &index_fill_type};
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill_schema,
     impl::index_fill, record_like_scatter_fill);
@@ -847,10 +809,9 @@ alignas(8) static constexpr ArgInfo index_fill__args[] = {{"self", ArgType::kTen
     {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false},
     {"value", ArgType::kScalar, false, false}};
 alignas(8) static constexpr OpSchema index_fill__schema =
-    schema_of({.name = "index_fill_", .call = "index_fill_",
-               .text = "index_fill(self: Tensor, dim: Dim, index: Tensor, value: Scalar) -> Tensor",
-               .args = index_fill__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kIndex, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_fill_", .call = "index_fill_", .args = index_fill__args, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Scalar&)> op_index_fill_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Scalar&>(&index_fill__schema,
     index_fill__impl, index_fill__autograd);
@@ -860,10 +821,9 @@ alignas(8) static constexpr ArgInfo index_fill_tensor_args[] =
     {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false},
      {"index", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema index_fill_tensor_schema =
-    schema_of({.name = "index_fill_tensor", .call = "index_fill",
-    .text = "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
-    .args = index_fill_tensor_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_fill_tensor", .call = "index_fill", .args = index_fill_tensor_args,
+               .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&,
             const Tensor&>(&index_fill_tensor_schema, impl::index_fill_tensor, nullptr);
@@ -871,10 +831,9 @@ alignas(8) static constexpr ArgInfo index_fill_tensor__args[] =
     {{"self", ArgType::kTensor, true, false}, {"dim", ArgType::kDim, false, false},
      {"index", ArgType::kTensor, false, false}, {"value", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema index_fill_tensor__schema =
-    schema_of({.name = "index_fill_tensor_", .call = "index_fill_",
-    .text = "index_fill_tensor(self: Tensor, dim: Dim, index: Tensor, value: Tensor) -> Tensor",
-    .args = index_fill_tensor__args, .n_args = 4, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_fill_tensor_", .call = "index_fill_", .args = index_fill_tensor__args,
+               .n_args = 4, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&)> op_index_fill_tensor_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&>(&index_fill_tensor__schema,
     index_fill_tensor__impl, nullptr);
@@ -884,16 +843,14 @@ alignas(8) static constexpr ArgInfo take_along_dim_args[] =
     {{"self", ArgType::kTensor, false, false}, {"indices", ArgType::kTensor, false, false},
      {"dim", ArgType::kOptDim, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema take_along_dim_schema =
-    schema_of({.name = "take_along_dim", .call = "take_along_dim",
-               .text = "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
-               .args = take_along_dim_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "take_along_dim", .call = "take_along_dim", .args = take_along_dim_args,
+               .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_take_along_dim =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&take_along_dim_schema,
     impl::take_along_dim, nullptr);
 alignas(8) static constexpr OpSchema take_along_dim_into_schema =
     schema_of({.name = "take_along_dim_into", .call = "take_along_dim_into",
-               .text = "take_along_dim(self: Tensor, indices: Tensor, dim: Dim? = None) -> Tensor",
                .args = take_along_dim_args, .n_args = 4, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_take_along_dim_into =
@@ -905,16 +862,14 @@ alignas(8) static constexpr ArgInfo masked_select_args[] =
     {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema masked_select_schema =
-    schema_of({.name = "masked_select", .call = "masked_select",
-               .text = "masked_select(self: Tensor, mask: Tensor) -> Tensor",
-               .args = masked_select_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "masked_select", .call = "masked_select", .args = masked_select_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_masked_select =
     make_op<TensorRef, const Tensor&, const Tensor&>(&masked_select_schema, impl::masked_select,
                                                      nullptr);
 alignas(8) static constexpr OpSchema masked_select_into_schema =
     schema_of({.name = "masked_select_into", .call = "masked_select_into",
-               .text = "masked_select(self: Tensor, mask: Tensor) -> Tensor",
                .args = masked_select_args, .n_args = 3, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into =
@@ -923,14 +878,12 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_masked_select_into 
 
 // ---- nonzero ----
 alignas(8) static constexpr OpSchema nonzero_schema =
-    schema_of({.name = "nonzero", .call = "nonzero", .text = "nonzero(self: Tensor) -> IndexTensor",
-               .args = args_like_neg, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kIndex});
+    schema_of({.name = "nonzero", .call = "nonzero", .args = args_like_neg, .n_args = 1,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&)> op_nonzero =
     make_op<TensorRef, const Tensor&>(&nonzero_schema, impl::nonzero, nullptr);
 alignas(8) static constexpr OpSchema nonzero_into_schema =
-    schema_of({.name = "nonzero_into", .call = "nonzero_into",
-               .text = "nonzero(self: Tensor) -> IndexTensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "nonzero_into", .call = "nonzero_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<void(const Tensor&, Tensor&)> op_nonzero_into = make_op<void, const Tensor&,
     Tensor&>(&nonzero_into_schema, nonzero_into_impl, into_autograd);
@@ -940,56 +893,48 @@ alignas(8) static constexpr ArgInfo one_hot_args[] = {{"self", ArgType::kTensor,
                                                       {"num_classes", ArgType::kInt, false, true, 0,
                                                        ArgDefault::kInt, {.i = -1}}};
 alignas(8) static constexpr OpSchema one_hot_schema =
-    schema_of({.name = "one_hot", .call = "one_hot",
-               .text = "one_hot(self: Tensor, num_classes: Int = -1) -> IndexTensor",
-               .args = one_hot_args, .n_args = 2, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kIndex});
+    schema_of({.name = "one_hot", .call = "one_hot", .args = one_hot_args, .n_args = 2, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_one_hot = make_op<TensorRef, const Tensor&,
     int64_t>(&one_hot_schema, impl::one_hot, nullptr);
 
 // ---- tril ----
 alignas(8) static constexpr OpSchema tril_schema =
-    schema_of({.name = "tril", .call = "tril",
-               .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor", .args = args_like_diag,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "tril", .call = "tril", .args = args_like_diag, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_tril = make_op<TensorRef, const Tensor&,
     int64_t>(&tril_schema, impl::tril, nullptr);
 alignas(8) static constexpr OpSchema tril__schema =
-    schema_of({.name = "tril_", .call = "tril_",
-               .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor", .args = args_like_tril_,
-               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "tril_", .call = "tril_", .args = args_like_tril_, .n_args = 2, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t)> op_tril_ = make_op<void, Tensor&, int64_t>(&tril__schema,
     tril__impl, nullptr);
 alignas(8) static constexpr OpSchema tril_into_schema =
-    schema_of({.name = "tril_into", .call = "tril_into",
-               .text = "tril(self: Tensor, diagonal: Int = 0) -> Tensor", .args = args_like_diag,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "tril_into", .call = "tril_into", .args = args_like_diag, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_tril_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&tril_into_schema, tril_into_impl, into_autograd);
 
 // ---- triu ----
 alignas(8) static constexpr OpSchema triu_schema =
-    schema_of({.name = "triu", .call = "triu",
-               .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor", .args = args_like_diag,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "triu", .call = "triu", .args = args_like_diag, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_triu = make_op<TensorRef, const Tensor&,
     int64_t>(&triu_schema, impl::triu, nullptr);
 alignas(8) static constexpr OpSchema triu__schema =
-    schema_of({.name = "triu_", .call = "triu_",
-               .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor", .args = args_like_tril_,
-               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "triu_", .call = "triu_", .args = args_like_tril_, .n_args = 2, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t)> op_triu_ = make_op<void, Tensor&, int64_t>(&triu__schema,
     triu__impl, nullptr);
 alignas(8) static constexpr OpSchema triu_into_schema =
-    schema_of({.name = "triu_into", .call = "triu_into",
-               .text = "triu(self: Tensor, diagonal: Int = 0) -> Tensor", .args = args_like_diag,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "triu_into", .call = "triu_into", .args = args_like_diag, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_triu_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&triu_into_schema, triu_into_impl, into_autograd);
 
@@ -1035,18 +980,16 @@ alignas(8) static constexpr ArgInfo where_args[] = {{"condition", ArgType::kTens
                                                     {"other", ArgType::kTensor, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema where_schema =
-    schema_of({.name = "where", .call = "where",
-               .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
-               .args = where_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "where", .call = "where", .args = where_args, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_where =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&where_schema, where_impl,
     where_autograd);
 alignas(8) static constexpr OpSchema where_into_schema =
-    schema_of({.name = "where_into", .call = "where_into",
-               .text = "where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor",
-               .args = where_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "where_into", .call = "where_into", .args = where_args, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_where_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&where_into_schema,
     where_into_impl, into_autograd);
@@ -1085,10 +1028,9 @@ static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& 
 alignas(8) static constexpr ArgInfo masked_fill_args[] = {{"self", ArgType::kTensor, false, false},
     {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
 alignas(8) static constexpr OpSchema masked_fill_schema =
-    schema_of({.name = "masked_fill", .call = "masked_fill",
-               .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
-               .args = masked_fill_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "masked_fill", .call = "masked_fill", .args = masked_fill_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Scalar&)> op_masked_fill =
     make_op<TensorRef, const Tensor&, const Tensor&, const Scalar&>(&masked_fill_schema,
     masked_fill_impl, masked_fill_autograd);
@@ -1110,10 +1052,9 @@ static void masked_fill__autograd(Call c, Tensor& self, const Tensor& mask, cons
 alignas(8) static constexpr ArgInfo masked_fill__args[] = {{"self", ArgType::kTensor, true, false},
     {"mask", ArgType::kTensor, false, false}, {"value", ArgType::kScalar, false, false}};
 alignas(8) static constexpr OpSchema masked_fill__schema =
-    schema_of({.name = "masked_fill_", .call = "masked_fill_",
-               .text = "masked_fill(self: Tensor, mask: Tensor, value: Scalar) -> Tensor",
-               .args = masked_fill__args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "masked_fill_", .call = "masked_fill_", .args = masked_fill__args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Scalar&)> op_masked_fill_ = make_op<void, Tensor&,
     const Tensor&, const Scalar&>(&masked_fill__schema, masked_fill__impl, masked_fill__autograd);
 
@@ -1122,10 +1063,9 @@ alignas(8) static constexpr ArgInfo masked_fill_tensor_args[] =
     {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false},
      {"value", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema masked_fill_tensor_schema =
-    schema_of({.name = "masked_fill_tensor", .call = "masked_fill",
-               .text = "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
-               .args = masked_fill_tensor_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "masked_fill_tensor", .call = "masked_fill", .args = masked_fill_tensor_args,
+               .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_fill_tensor_schema,
     impl::masked_fill_tensor, nullptr);
@@ -1134,7 +1074,6 @@ alignas(8) static constexpr ArgInfo masked_fill_tensor__args[] =
      {"value", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema masked_fill_tensor__schema =
     schema_of({.name = "masked_fill_tensor_", .call = "masked_fill_",
-               .text = "masked_fill_tensor(self: Tensor, mask: Tensor, value: Tensor) -> Tensor",
                .args = masked_fill_tensor__args, .n_args = 3, .n_outs = 0, .structural = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_fill_tensor_ =
@@ -1146,17 +1085,15 @@ alignas(8) static constexpr ArgInfo take_args[] = {{"self", ArgType::kTensor, fa
                                                    {"index", ArgType::kTensor, false, false},
                                                    {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema take_schema =
-    schema_of({.name = "take", .call = "take",
-               .text = "take(self: Tensor, index: Tensor) -> Tensor", .args = take_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "take", .call = "take", .args = take_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_take = make_op<TensorRef, const Tensor&,
     const Tensor&>(&take_schema, impl::take, nullptr);
 alignas(8) static constexpr OpSchema take_into_schema =
-    schema_of({.name = "take_into", .call = "take_into",
-               .text = "take(self: Tensor, index: Tensor) -> Tensor", .args = take_args,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "take_into", .call = "take_into", .args = take_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_take_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&take_into_schema, take_into_impl,
     into_autograd);
@@ -1168,10 +1105,9 @@ alignas(8) static constexpr ArgInfo put_args[] = {{"self", ArgType::kTensor, fal
                                                   {"accumulate", ArgType::kBool, false, true, 0,
                                                    ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema put_schema =
-    schema_of({.name = "put", .call = "put",
-    .text = "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
-    .args = put_args, .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "put", .call = "put", .args = put_args, .n_args = 4, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_put =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&put_schema, impl::put,
     nullptr);
@@ -1181,10 +1117,9 @@ alignas(8) static constexpr ArgInfo put__args[] = {{"self", ArgType::kTensor, tr
                                                    {"accumulate", ArgType::kBool, false, true, 0,
                                                     ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema put__schema =
-    schema_of({.name = "put_", .call = "put_",
-    .text = "put(self: Tensor, index: Tensor, source: Tensor, accumulate: Bool = false) -> Tensor",
-    .args = put__args, .n_args = 4, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "put_", .call = "put_", .args = put__args, .n_args = 4, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, bool)> op_put_ = make_op<void, Tensor&,
     const Tensor&, const Tensor&, bool>(&put__schema, put__impl, nullptr);
 
@@ -1193,10 +1128,9 @@ alignas(8) static constexpr ArgInfo masked_scatter_args[] =
     {{"self", ArgType::kTensor, false, false}, {"mask", ArgType::kTensor, false, false},
      {"source", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema masked_scatter_schema =
-    schema_of({.name = "masked_scatter", .call = "masked_scatter",
-               .text = "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
-               .args = masked_scatter_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "masked_scatter", .call = "masked_scatter", .args = masked_scatter_args,
+               .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_masked_scatter =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&masked_scatter_schema,
     impl::masked_scatter, nullptr);
@@ -1204,18 +1138,16 @@ alignas(8) static constexpr ArgInfo masked_scatter__args[] =
     {{"self", ArgType::kTensor, true, false}, {"mask", ArgType::kTensor, false, false},
      {"source", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema masked_scatter__schema =
-    schema_of({.name = "masked_scatter_", .call = "masked_scatter_",
-               .text = "masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor",
-               .args = masked_scatter__args, .n_args = 3, .n_outs = 0, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "masked_scatter_", .call = "masked_scatter_", .args = masked_scatter__args,
+               .n_args = 3, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&)> op_masked_scatter_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&>(&masked_scatter__schema,
     masked_scatter__impl, nullptr);
 
 // ---- argwhere ----
 alignas(8) static constexpr OpSchema argwhere_schema =
-    schema_of({.name = "argwhere", .call = "argwhere",
-               .text = "argwhere(self: Tensor) -> IndexTensor", .args = args_like_relu, .n_args = 1,
+    schema_of({.name = "argwhere", .call = "argwhere", .args = args_like_relu, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_argwhere =
@@ -1226,9 +1158,8 @@ alignas(8) static constexpr ArgInfo nonzero_static_args[] =
     {{"self", ArgType::kTensor, false, false}, {"size", ArgType::kInt, false, false},
      {"fill_value", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = -1}}};
 alignas(8) static constexpr OpSchema nonzero_static_schema =
-    schema_of({.name = "nonzero_static", .call = "nonzero_static",
-    .text = "nonzero_static(self: Tensor, size: Int, fill_value: Int = -1) -> IndexTensor",
-    .args = nonzero_static_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kIndex});
+    schema_of({.name = "nonzero_static", .call = "nonzero_static", .args = nonzero_static_args,
+               .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_nonzero_static =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&nonzero_static_schema,
                                                         impl::nonzero_static, nullptr);
@@ -1237,10 +1168,9 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_nonzero_static =
 alignas(8) static constexpr ArgInfo unravel_index_args[] =
     {{"indices", ArgType::kTensor, false, false}, {"shape", ArgType::kShape, false, false}};
 alignas(8) static constexpr OpSchema unravel_index_schema =
-    schema_of({.name = "unravel_index", .call = "unravel_index",
-               .text = "unravel_index(indices: Tensor, shape: Shape) -> Tensor[]",
-               .args = unravel_index_args, .n_args = 2, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "unravel_index", .call = "unravel_index", .args = unravel_index_args,
+               .n_args = 2, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, Ints)> op_unravel_index = make_op<TensorList, const Tensor&,
     Ints>(&unravel_index_schema, impl::unravel_index, nullptr);
 
@@ -1252,11 +1182,9 @@ alignas(8) static constexpr ArgInfo scatter_reduce_args[] =
      {"include_self", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema scatter_reduce_schema =
-    schema_of({.name = "scatter_reduce", .call = "scatter_reduce",
-    .text = "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
-    "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", .args = scatter_reduce_args,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter_reduce", .call = "scatter_reduce", .args = scatter_reduce_args,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                        bool)> op_scatter_reduce = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool>(&scatter_reduce_schema, impl::scatter_reduce,
@@ -1275,11 +1203,9 @@ alignas(8) static constexpr ArgInfo scatter_reduce__args[] =
      {"reduce", ArgType::kEnum, false, false, kScatterReduceValues},
      {"include_self", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}};
 alignas(8) static constexpr OpSchema scatter_reduce__schema =
-    schema_of({.name = "scatter_reduce_", .call = "scatter_reduce_",
-    .text = "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
-    "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", .args = scatter_reduce__args,
-    .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "scatter_reduce_", .call = "scatter_reduce_", .args = scatter_reduce__args,
+               .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                   bool)> op_scatter_reduce_ = make_op<void, Tensor&, int64_t, const Tensor&,
                                                       const Tensor&, int64_t,
@@ -1287,10 +1213,8 @@ constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
     scatter_reduce__impl, scatter_reduce__autograd);
 alignas(8) static constexpr OpSchema scatter_reduce_into_schema =
     schema_of({.name = "scatter_reduce_into", .call = "scatter_reduce_into",
-    .text = "scatter_reduce(self: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: "
-    "Enum<ScatterReduce>, include_self: Bool = true) -> Tensor", .args = scatter_reduce_args,
-    .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = scatter_reduce_args, .n_args = 7, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                   Tensor&)> op_scatter_reduce_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&scatter_reduce_into_schema,
@@ -1349,9 +1273,8 @@ static TensorRef scatter_multiply_autograd(Call c, const Tensor& self, int64_t d
 }
 alignas(8) static constexpr OpSchema scatter_multiply_schema =
     schema_of({.name = "scatter_multiply", .call = "scatter_multiply",
-    .text = "scatter_multiply(self: Tensor, dim: Dim, index: Tensor, src: Tensor) -> Tensor",
-    .args = args_like_scatter_put, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kIndex});
+               .args = args_like_scatter_put, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&)> op_scatter_multiply =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&,
             const Tensor&>(&scatter_multiply_schema, impl::scatter_multiply,
@@ -1362,10 +1285,8 @@ alignas(8) static constexpr ArgInfo scatter_counts_args[] =
     {{"self", ArgType::kTensor, false, false}, {"dim", ArgType::kDim, false, false},
      {"index", ArgType::kTensor, false, false}, {"include_self", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema scatter_counts_schema =
-    schema_of({.name = "scatter_counts", .call = "scatter_counts",
-    .text = "scatter_counts(self: Tensor, dim: Dim, index: Tensor, include_self: Bool) -> "
-    "IndexTensor", .args = scatter_counts_args, .n_args = 4, .n_outs = 1, .internal = true,
-    .leaf = true, .kind = OpKind::kIndex});
+    schema_of({.name = "scatter_counts", .call = "scatter_counts", .args = scatter_counts_args,
+               .n_args = 4, .n_outs = 1, .internal = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, bool)> op_scatter_counts =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor&, bool>(&scatter_counts_schema,
     impl::scatter_counts, nullptr);
@@ -1432,10 +1353,9 @@ alignas(8) static constexpr ArgInfo scatter_extreme_args[] =
      {"index", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false},
      {"smallest", ArgType::kBool, false, false}, {"include_self", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema scatter_extreme_schema =
-    schema_of({.name = "scatter_extreme", .call = "scatter_extreme",
-    .text = "scatter_extreme(self: Tensor, dim: Dim, index: Tensor, src: Tensor, smallest: Bool, "
-    "include_self: Bool) -> Tensor", .args = scatter_extreme_args, .n_args = 6, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kIndex});
+    schema_of({.name = "scatter_extreme", .call = "scatter_extreme", .args = scatter_extreme_args,
+               .n_args = 6, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kIndex});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, bool,
                        bool)> op_scatter_extreme = make_op<TensorRef, const Tensor&, int64_t,
     const Tensor&, const Tensor&, bool, bool>(&scatter_extreme_schema, impl::scatter_extreme,
@@ -1449,11 +1369,9 @@ alignas(8) static constexpr ArgInfo index_reduce_args[] = {{"self", ArgType::kTe
     {"include_self", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema index_reduce_schema =
-    schema_of({.name = "index_reduce", .call = "index_reduce",
-    .text = "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
-    "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", .args = index_reduce_args,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_reduce", .call = "index_reduce", .args = index_reduce_args,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
                        bool)> op_index_reduce = make_op<TensorRef, const Tensor&, int64_t,
                                                         const Tensor&, const Tensor&, int64_t,
@@ -1473,20 +1391,16 @@ alignas(8) static constexpr ArgInfo index_reduce__args[] = {{"self", ArgType::kT
                                                  kIndexReduceValues},
     {"include_self", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}};
 alignas(8) static constexpr OpSchema index_reduce__schema =
-    schema_of({.name = "index_reduce_", .call = "index_reduce_",
-    .text = "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
-    "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", .args = index_reduce__args,
-    .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_reduce_", .call = "index_reduce_", .args = index_reduce__args,
+               .n_args = 6, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool)> op_index_reduce_ =
     make_op<void, Tensor&, int64_t, const Tensor&, const Tensor&, int64_t,
             bool>(&index_reduce__schema, index_reduce__impl, index_reduce__autograd);
 alignas(8) static constexpr OpSchema index_reduce_into_schema =
-    schema_of({.name = "index_reduce_into", .call = "index_reduce_into",
-    .text = "index_reduce(self: Tensor, dim: Dim, index: Tensor, source: Tensor, reduce: "
-    "Enum<IndexReduce>, include_self: Bool = true) -> Tensor", .args = index_reduce_args,
-    .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "index_reduce_into", .call = "index_reduce_into", .args = index_reduce_args,
+               .n_args = 7, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, const Tensor&, const Tensor&, int64_t, bool,
                   Tensor&)> op_index_reduce_into = make_op<void, const Tensor&, int64_t,
     const Tensor&, const Tensor&, int64_t, bool, Tensor&>(&index_reduce_into_schema,
@@ -1498,10 +1412,8 @@ alignas(8) static constexpr ArgInfo check_indices_args[] =
      {"size", ArgType::kInt, false, false}, {"allowed", ArgType::kInt, false, false},
      {"arg", ArgType::kStr, false, false}, {"op", ArgType::kStr, false, false}};
 alignas(8) static constexpr OpSchema check_indices_schema =
-    schema_of({.name = "check_indices", .call = "check_indices",
-    .text = "check_indices(index: Tensor, low: Int, size: Int, allowed: Int, arg: Str, op: Str) "
-    "-> ()", .args = check_indices_args, .n_args = 6, .n_outs = 0, .internal = true, .leaf = true,
-    .kind = OpKind::kIndex});
+    schema_of({.name = "check_indices", .call = "check_indices", .args = check_indices_args,
+               .n_args = 6, .n_outs = 0, .internal = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<void(const Tensor&, int64_t, int64_t, int64_t, Str, Str)> op_check_indices =
     make_op<void, const Tensor&, int64_t, int64_t, int64_t, Str, Str>(&check_indices_schema,
     impl::check_indices, nullptr);
@@ -1511,10 +1423,8 @@ alignas(8) static constexpr ArgInfo check_holds_args[] = {{"holds", ArgType::kTe
     {"status", ArgType::kInt, false, false}, {"arg", ArgType::kStr, false, false},
     {"text", ArgType::kStr, false, false}, {"op", ArgType::kStr, false, false}};
 alignas(8) static constexpr OpSchema check_holds_schema =
-    schema_of({.name = "check_holds", .call = "check_holds",
-    .text = "check_holds(holds: Tensor, status: Int, arg: Str, text: Str, op: Str) -> ()",
-    .args = check_holds_args, .n_args = 5, .n_outs = 0, .internal = true, .leaf = true,
-    .kind = OpKind::kIndex});
+    schema_of({.name = "check_holds", .call = "check_holds", .args = check_holds_args, .n_args = 5,
+               .n_outs = 0, .internal = true, .leaf = true, .kind = OpKind::kIndex});
 constinit Op<void(const Tensor&, int64_t, Str, Str, Str)> op_check_holds =
     make_op<void, const Tensor&, int64_t, Str, Str, Str>(&check_holds_schema, impl::check_holds,
     nullptr);

@@ -13,19 +13,17 @@ namespace TT_NS {
 
 // ---- nuclear_norm ----
 alignas(8) static constexpr OpSchema nuclear_norm_schema =
-    schema_of({.name = "nuclear_norm", .call = "nuclear_norm",
-    .text = "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-    .args = args_like_nuclear_norm, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kNone, Autocast::kFp32}});
+    schema_of({.name = "nuclear_norm", .call = "nuclear_norm", .args = args_like_nuclear_norm,
+               .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_nuclear_norm =
     make_op<TensorRef, const Tensor&, Ints, bool>(&nuclear_norm_schema, impl::nuclear_norm,
                                                   nullptr);
 alignas(8) static constexpr OpSchema nuclear_norm_into_schema =
     schema_of({.name = "nuclear_norm_into", .call = "nuclear_norm_into",
-    .text = "nuclear_norm(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-    .args = args_like_nuclear_norm, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_nuclear_norm, .n_args = 4, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_nuclear_norm_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&nuclear_norm_into_schema,
                                                       nuclear_norm_into_impl, into_autograd);
@@ -66,10 +64,8 @@ static TensorPair native_nuclear_norm_autograd(Call c, const Tensor& self) {
   return out;
 }
 alignas(8) static constexpr OpSchema native_nuclear_norm_schema =
-    schema_of({.name = "native_nuclear_norm", .call = "native_nuclear_norm",
-               .text = "native_nuclear_norm(self: Tensor) -> (norm: Tensor, polar: Tensor)",
-               .args = args_like_relu, .n_args = 1, .n_outs = 2, .differentiable = true,
-               .internal = true, .leaf = true});
+    schema_of({.name = "native_nuclear_norm", .call = "native_nuclear_norm", .args = args_like_relu,
+               .n_args = 1, .n_outs = 2, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&)> op_native_nuclear_norm =
     make_op<TensorPair, const Tensor&>(&native_nuclear_norm_schema, impl::native_nuclear_norm,
                                        native_nuclear_norm_autograd);
@@ -114,17 +110,14 @@ static TensorTriple native_svd_autograd(Call c, const Tensor& self) {
   return out;
 }
 alignas(8) static constexpr OpSchema native_svd_schema =
-    schema_of({.name = "native_svd", .call = "native_svd",
-               .text = "native_svd(self: Tensor) -> (u: Tensor, s: Tensor, vh: Tensor)",
-               .args = args_like_relu, .n_args = 1, .n_outs = 3, .differentiable = true,
-               .internal = true, .leaf = true});
+    schema_of({.name = "native_svd", .call = "native_svd", .args = args_like_relu, .n_args = 1,
+               .n_outs = 3, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorTriple(const Tensor&)> op_native_svd = make_op<TensorTriple,
     const Tensor&>(&native_svd_schema, impl::native_svd, native_svd_autograd);
 
 // ---- native_svdvals ----
 alignas(8) static constexpr OpSchema native_svdvals_schema =
-    schema_of({.name = "native_svdvals", .call = "native_svdvals",
-               .text = "native_svdvals(self: Tensor) -> Tensor", .args = args_like_relu,
+    schema_of({.name = "native_svdvals", .call = "native_svdvals", .args = args_like_relu,
                .n_args = 1, .n_outs = 1, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&)> op_native_svdvals =
     make_op<TensorRef, const Tensor&>(&native_svdvals_schema, impl::native_svdvals, nullptr);
@@ -166,10 +159,8 @@ static TensorPair native_eigh_autograd(Call c, const Tensor& self, bool upper, b
 alignas(8) static constexpr ArgInfo native_eigh_args[] = {{"self", ArgType::kTensor, false, false},
     {"upper", ArgType::kBool, false, false}, {"vectors", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema native_eigh_schema =
-    schema_of({.name = "native_eigh", .call = "native_eigh",
-    .text = "native_eigh(self: Tensor, upper: Bool, vectors: Bool) -> (eigenvalues: Tensor, "
-    "eigenvectors: Tensor)", .args = native_eigh_args, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true});
+    schema_of({.name = "native_eigh", .call = "native_eigh", .args = native_eigh_args, .n_args = 3,
+               .n_outs = 2, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&, bool, bool)> op_native_eigh =
     make_op<TensorPair, const Tensor&, bool, bool>(&native_eigh_schema, impl::native_eigh,
                                                    native_eigh_autograd);
@@ -213,10 +204,8 @@ static TensorPair native_eig_autograd(Call c, const Tensor& self, bool vectors) 
 alignas(8) static constexpr ArgInfo native_eig_args[] = {{"self", ArgType::kTensor, false, false},
     {"vectors", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema native_eig_schema =
-    schema_of({.name = "native_eig", .call = "native_eig",
-    .text = "native_eig(self: Tensor, vectors: Bool) -> (eigenvalues: Tensor, eigenvectors: "
-    "Tensor)", .args = native_eig_args, .n_args = 2, .n_outs = 2, .differentiable = true,
-    .internal = true, .leaf = true});
+    schema_of({.name = "native_eig", .call = "native_eig", .args = native_eig_args, .n_args = 2,
+               .n_outs = 2, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&, bool)> op_native_eig = make_op<TensorPair, const Tensor&,
     bool>(&native_eig_schema, impl::native_eig, native_eig_autograd);
 
@@ -262,10 +251,8 @@ static TensorTriple native_det_autograd(Call c, const Tensor& self) {
   return out;
 }
 alignas(8) static constexpr OpSchema native_det_schema =
-    schema_of({.name = "native_det", .call = "native_det",
-    .text = "native_det(self: Tensor) -> (det: Tensor, LU: PlainTensor, pivots: IndexTensor)",
-    .args = args_like_relu, .n_args = 1, .n_outs = 3, .differentiable = true, .internal = true,
-    .leaf = true});
+    schema_of({.name = "native_det", .call = "native_det", .args = args_like_relu, .n_args = 1,
+               .n_outs = 3, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorTriple(const Tensor&)> op_native_det = make_op<TensorTriple,
     const Tensor&>(&native_det_schema, impl::native_det, native_det_autograd);
 
@@ -313,10 +300,8 @@ static TensorQuad native_slogdet_autograd(Call c, const Tensor& self) {
   return out;
 }
 alignas(8) static constexpr OpSchema native_slogdet_schema =
-    schema_of({.name = "native_slogdet", .call = "native_slogdet",
-    .text = "native_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor, LU: PlainTensor, "
-    "pivots: IndexTensor)", .args = args_like_relu, .n_args = 1, .n_outs = 4,
-    .differentiable = true, .internal = true, .leaf = true});
+    schema_of({.name = "native_slogdet", .call = "native_slogdet", .args = args_like_relu,
+               .n_args = 1, .n_outs = 4, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorQuad(const Tensor&)> op_native_slogdet =
     make_op<TensorQuad, const Tensor&>(&native_slogdet_schema, impl::native_slogdet,
                                        native_slogdet_autograd);
@@ -367,10 +352,8 @@ static TensorQuad native_solve_autograd(Call c, const Tensor& self, const Tensor
   return out;
 }
 alignas(8) static constexpr OpSchema native_solve_schema =
-    schema_of({.name = "native_solve", .call = "native_solve",
-    .text = "native_solve(self: Tensor, other: Tensor) -> (result: Tensor, LU: PlainTensor, "
-    "pivots: IndexTensor, info: IndexTensor)", .args = args_like_rest_trunc, .n_args = 2,
-    .n_outs = 4, .differentiable = true, .internal = true, .leaf = true});
+    schema_of({.name = "native_solve", .call = "native_solve", .args = args_like_rest_trunc,
+               .n_args = 2, .n_outs = 4, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorQuad(const Tensor&, const Tensor&)> op_native_solve =
     make_op<TensorQuad, const Tensor&, const Tensor&>(&native_solve_schema, impl::native_solve,
                                                       native_solve_autograd);
@@ -419,10 +402,8 @@ alignas(8) static constexpr ArgInfo native_lu_solve_args[] =
     {{"LU", ArgType::kTensor, false, false}, {"pivots", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"adjoint", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema native_lu_solve_schema =
-    schema_of({.name = "native_lu_solve", .call = "native_lu_solve",
-    .text = "native_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, adjoint: Bool) -> Tensor",
-    .args = native_lu_solve_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true});
+    schema_of({.name = "native_lu_solve", .call = "native_lu_solve", .args = native_lu_solve_args,
+               .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_native_lu_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&native_lu_solve_schema,
     impl::native_lu_solve, native_lu_solve_autograd);
@@ -455,10 +436,8 @@ static TensorPair native_inv_autograd(Call c, const Tensor& self) {
   return out;
 }
 alignas(8) static constexpr OpSchema native_inv_schema =
-    schema_of({.name = "native_inv", .call = "native_inv",
-               .text = "native_inv(self: Tensor) -> (inverse: Tensor, info: IndexTensor)",
-               .args = args_like_relu, .n_args = 1, .n_outs = 2, .differentiable = true,
-               .internal = true, .leaf = true});
+    schema_of({.name = "native_inv", .call = "native_inv", .args = args_like_relu, .n_args = 1,
+               .n_outs = 2, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&)> op_native_inv =
     make_op<TensorPair, const Tensor&>(&native_inv_schema, impl::native_inv, native_inv_autograd);
 
@@ -502,10 +481,8 @@ static TensorPair native_qr_autograd(Call c, const Tensor& self, int64_t mode) {
 alignas(8) static constexpr ArgInfo native_qr_args[] = {{"self", ArgType::kTensor, false, false},
                                                         {"mode", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema native_qr_schema =
-    schema_of({.name = "native_qr", .call = "native_qr",
-               .text = "native_qr(self: Tensor, mode: Int) -> (Q: Tensor, R: Tensor)",
-               .args = native_qr_args, .n_args = 2, .n_outs = 2, .differentiable = true,
-               .internal = true, .leaf = true});
+    schema_of({.name = "native_qr", .call = "native_qr", .args = native_qr_args, .n_args = 2,
+               .n_outs = 2, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_native_qr = make_op<TensorPair, const Tensor&,
     int64_t>(&native_qr_schema, impl::native_qr, native_qr_autograd);
 
@@ -514,7 +491,6 @@ alignas(8) static constexpr ArgInfo native_householder_args[] =
     {{"self", ArgType::kTensor, false, false}, {"tau", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema native_householder_schema =
     schema_of({.name = "native_householder", .call = "native_householder",
-               .text = "native_householder(self: Tensor, tau: Tensor) -> Tensor",
                .args = native_householder_args, .n_args = 2, .n_outs = 1, .internal = true,
                .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_native_householder =
@@ -557,10 +533,8 @@ alignas(8) static constexpr ArgInfo native_pinv_args[] = {{"self", ArgType::kTen
     {"atol", ArgType::kOptTensor, false, false}, {"rtol", ArgType::kOptTensor, false, false},
     {"hermitian", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema native_pinv_schema =
-    schema_of({.name = "native_pinv", .call = "native_pinv",
-    .text = "native_pinv(self: Tensor, atol: Tensor?, rtol: Tensor?, hermitian: Bool) -> Tensor",
-    .args = native_pinv_args, .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true,
-    .leaf = true});
+    schema_of({.name = "native_pinv", .call = "native_pinv", .args = native_pinv_args, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_native_pinv =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*, bool>(&native_pinv_schema,
     impl::native_pinv, native_pinv_autograd);
@@ -609,17 +583,15 @@ alignas(8) static constexpr ArgInfo linalg_lu_factor_ex_args[] =
      {"dst_info", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_lu_factor_ex_schema =
     schema_of({.name = "linalg_lu_factor_ex", .call = "linalg_lu_factor_ex",
-    .text = "linalg_lu_factor_ex(self: Tensor, pivot: Bool = true, check_errors: Bool = false) -> "
-    "(LU: Tensor, pivots: IndexTensor, info: IndexTensor)", .args = linalg_lu_factor_ex_args,
-    .n_args = 3, .n_outs = 3, .differentiable = true, .leaf = true});
+               .args = linalg_lu_factor_ex_args, .n_args = 3, .n_outs = 3, .differentiable = true,
+               .leaf = true});
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_linalg_lu_factor_ex = make_op<TensorTriple,
     const Tensor&, bool, bool>(&linalg_lu_factor_ex_schema, impl::linalg_lu_factor_ex,
                                linalg_lu_factor_ex_autograd);
 alignas(8) static constexpr OpSchema linalg_lu_factor_ex_into_schema =
     schema_of({.name = "linalg_lu_factor_ex_into", .call = "linalg_lu_factor_ex_into",
-    .text = "linalg_lu_factor_ex(self: Tensor, pivot: Bool = true, check_errors: Bool = false) -> "
-    "(LU: Tensor, pivots: IndexTensor, info: IndexTensor)", .args = linalg_lu_factor_ex_args,
-    .n_args = 6, .n_outs = 0, .differentiable = true, .leaf = true});
+               .args = linalg_lu_factor_ex_args, .n_args = 6, .n_outs = 0, .differentiable = true,
+               .leaf = true});
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&,
                   Tensor&)> op_linalg_lu_factor_ex_into = make_op<void, const Tensor&, bool, bool,
     Tensor&, Tensor&, Tensor&>(&linalg_lu_factor_ex_into_schema, linalg_lu_factor_ex_into_impl,
@@ -632,17 +604,15 @@ alignas(8) static constexpr ArgInfo linalg_lu_factor_args[] =
      {"dst_LU", ArgType::kTensor, true, false}, {"dst_pivots", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_lu_factor_schema =
     schema_of({.name = "linalg_lu_factor", .call = "linalg_lu_factor",
-    .text = "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: "
-    "IndexTensor)", .args = linalg_lu_factor_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_lu_factor_args, .n_args = 2, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_lu_factor =
     make_op<TensorPair, const Tensor&, bool>(&linalg_lu_factor_schema, impl::linalg_lu_factor,
                                              nullptr);
 alignas(8) static constexpr OpSchema linalg_lu_factor_into_schema =
     schema_of({.name = "linalg_lu_factor_into", .call = "linalg_lu_factor_into",
-    .text = "linalg_lu_factor(self: Tensor, pivot: Bool = true) -> (LU: Tensor, pivots: "
-    "IndexTensor)", .args = linalg_lu_factor_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_lu_factor_args, .n_args = 4, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_lu_factor_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_lu_factor_into_schema,
     linalg_lu_factor_into_impl, into_autograd);
@@ -656,20 +626,16 @@ alignas(8) static constexpr ArgInfo lu_unpack_args[] = {{"LU_data", ArgType::kTe
                                                         {"dst_L", ArgType::kTensor, true, false},
                                                         {"dst_U", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema lu_unpack_schema =
-    schema_of({.name = "lu_unpack", .call = "lu_unpack",
-    .text = "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, "
-    "unpack_pivots: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)", .args = lu_unpack_args,
-    .n_args = 4, .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "lu_unpack", .call = "lu_unpack", .args = lu_unpack_args, .n_args = 4,
+               .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, bool, bool)> op_lu_unpack =
     make_op<TensorTriple, const Tensor&, const Tensor&, bool, bool>(&lu_unpack_schema,
     impl::lu_unpack, nullptr);
 alignas(8) static constexpr OpSchema lu_unpack_into_schema =
-    schema_of({.name = "lu_unpack_into", .call = "lu_unpack_into",
-    .text = "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: Bool = true, "
-    "unpack_pivots: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)", .args = lu_unpack_args,
-    .n_args = 7, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "lu_unpack_into", .call = "lu_unpack_into", .args = lu_unpack_args,
+               .n_args = 7, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&, Tensor&,
                   Tensor&)> op_lu_unpack_into = make_op<void, const Tensor&, const Tensor&, bool,
                                                         bool, Tensor&, Tensor&,
@@ -683,17 +649,15 @@ alignas(8) static constexpr ArgInfo linalg_lu_args[] = {{"self", ArgType::kTenso
                                                         {"dst_L", ArgType::kTensor, true, false},
                                                         {"dst_U", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_lu_schema =
-    schema_of({.name = "linalg_lu", .call = "linalg_lu",
-    .text = "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
-    .args = linalg_lu_args, .n_args = 2, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_lu", .call = "linalg_lu", .args = linalg_lu_args, .n_args = 2,
+               .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_lu = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_lu_schema, impl::linalg_lu, nullptr);
 alignas(8) static constexpr OpSchema linalg_lu_into_schema =
-    schema_of({.name = "linalg_lu_into", .call = "linalg_lu_into",
-    .text = "linalg_lu(self: Tensor, pivot: Bool = true) -> (P: Tensor, L: Tensor, U: Tensor)",
-    .args = linalg_lu_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_lu_into", .call = "linalg_lu_into", .args = linalg_lu_args,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_lu_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_lu_into_schema,
     linalg_lu_into_impl, into_autograd);
@@ -706,19 +670,16 @@ alignas(8) static constexpr ArgInfo linalg_lu_solve_args[] =
      {"adjoint", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_lu_solve_schema =
-    schema_of({.name = "linalg_lu_solve", .call = "linalg_lu_solve",
-    .text = "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, "
-    "adjoint: Bool = false) -> Tensor", .args = linalg_lu_solve_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_lu_solve", .call = "linalg_lu_solve", .args = linalg_lu_solve_args,
+               .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool,
                        bool)> op_linalg_lu_solve = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, bool, bool>(&linalg_lu_solve_schema, impl::linalg_lu_solve, nullptr);
 alignas(8) static constexpr OpSchema linalg_lu_solve_into_schema =
     schema_of({.name = "linalg_lu_solve_into", .call = "linalg_lu_solve_into",
-    .text = "linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor, left: Bool = true, "
-    "adjoint: Bool = false) -> Tensor", .args = linalg_lu_solve_args, .n_args = 6, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_lu_solve_args, .n_args = 6, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, bool, bool,
                   Tensor&)> op_linalg_lu_solve_into = make_op<void, const Tensor&, const Tensor&,
     const Tensor&, bool, bool, Tensor&>(&linalg_lu_solve_into_schema, linalg_lu_solve_into_impl,
@@ -731,20 +692,16 @@ alignas(8) static constexpr ArgInfo linalg_solve_ex_args[] =
      {"check_errors", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
      {"dst_result", ArgType::kTensor, true, false}, {"dst_info", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_solve_ex_schema =
-    schema_of({.name = "linalg_solve_ex", .call = "linalg_solve_ex",
-    .text = "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = "
-    "false) -> (result: Tensor, info: IndexTensor)", .args = linalg_solve_ex_args, .n_args = 4,
-    .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_solve_ex", .call = "linalg_solve_ex", .args = linalg_solve_ex_args,
+               .n_args = 4, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool)> op_linalg_solve_ex =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool>(&linalg_solve_ex_schema,
     impl::linalg_solve_ex, nullptr);
 alignas(8) static constexpr OpSchema linalg_solve_ex_into_schema =
     schema_of({.name = "linalg_solve_ex_into", .call = "linalg_solve_ex_into",
-    .text = "linalg_solve_ex(self: Tensor, other: Tensor, left: Bool = true, check_errors: Bool = "
-    "false) -> (result: Tensor, info: IndexTensor)", .args = linalg_solve_ex_args, .n_args = 6,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_solve_ex_args, .n_args = 6, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&,
                   Tensor&)> op_linalg_solve_ex_into = make_op<void, const Tensor&, const Tensor&,
     bool, bool, Tensor&, Tensor&>(&linalg_solve_ex_into_schema, linalg_solve_ex_into_impl,
@@ -756,19 +713,17 @@ alignas(8) static constexpr ArgInfo linalg_solve_args[] = {{"self", ArgType::kTe
                                                 ArgDefault::kBool, {.i = 1}},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_solve_schema =
-    schema_of({.name = "linalg_solve", .call = "linalg_solve",
-               .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
-               .args = linalg_solve_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "linalg_solve", .call = "linalg_solve", .args = linalg_solve_args,
+               .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_linalg_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, bool>(&linalg_solve_schema, impl::linalg_solve,
     nullptr);
 alignas(8) static constexpr OpSchema linalg_solve_into_schema =
-    schema_of({.name = "linalg_solve_into", .call = "linalg_solve_into",
-               .text = "linalg_solve(self: Tensor, other: Tensor, left: Bool = true) -> Tensor",
-               .args = linalg_solve_args, .n_args = 4, .n_outs = 0, .structural = true,
-               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_solve_into", .call = "linalg_solve_into", .args = linalg_solve_args,
+               .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_linalg_solve_into =
     make_op<void, const Tensor&, const Tensor&, bool, Tensor&>(&linalg_solve_into_schema,
     linalg_solve_into_impl, into_autograd);
@@ -779,51 +734,45 @@ alignas(8) static constexpr ArgInfo linalg_inv_ex_args[] =
                                                 ArgDefault::kBool, {.i = 0}},
      {"dst_inverse", ArgType::kTensor, true, false}, {"dst_info", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_inv_ex_schema =
-    schema_of({.name = "linalg_inv_ex", .call = "linalg_inv_ex",
-    .text = "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
-    "IndexTensor)", .args = linalg_inv_ex_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "linalg_inv_ex", .call = "linalg_inv_ex", .args = linalg_inv_ex_args,
+               .n_args = 2, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_inv_ex = make_op<TensorPair, const Tensor&,
     bool>(&linalg_inv_ex_schema, impl::linalg_inv_ex, nullptr);
 alignas(8) static constexpr OpSchema linalg_inv_ex_into_schema =
     schema_of({.name = "linalg_inv_ex_into", .call = "linalg_inv_ex_into",
-    .text = "linalg_inv_ex(self: Tensor, check_errors: Bool = false) -> (inverse: Tensor, info: "
-    "IndexTensor)", .args = linalg_inv_ex_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_inv_ex_args, .n_args = 4, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_inv_ex_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_inv_ex_into_schema,
     linalg_inv_ex_into_impl, into_autograd);
 
 // ---- linalg_inv ----
 alignas(8) static constexpr OpSchema linalg_inv_schema =
-    schema_of({.name = "linalg_inv", .call = "linalg_inv",
-               .text = "linalg_inv(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
+    schema_of({.name = "linalg_inv", .call = "linalg_inv", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_linalg_inv =
     make_op<TensorRef, const Tensor&>(&linalg_inv_schema, impl::linalg_inv, nullptr);
 alignas(8) static constexpr OpSchema linalg_inv_into_schema =
-    schema_of({.name = "linalg_inv_into", .call = "linalg_inv_into",
-               .text = "linalg_inv(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_inv_into", .call = "linalg_inv_into", .args = args_like_neg,
+               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_inv_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_inv_into_schema, linalg_inv_into_impl, into_autograd);
 
 // ---- inverse ----
 alignas(8) static constexpr OpSchema inverse_schema =
-    schema_of({.name = "inverse", .call = "inverse", .text = "inverse(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "inverse", .call = "inverse", .args = args_like_neg, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_inverse =
     make_op<TensorRef, const Tensor&>(&inverse_schema, inverse_impl, nullptr);
 alignas(8) static constexpr OpSchema inverse_into_schema =
-    schema_of({.name = "inverse_into", .call = "inverse_into",
-               .text = "inverse(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "inverse_into", .call = "inverse_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_inverse_into = make_op<void, const Tensor&,
@@ -831,40 +780,35 @@ constinit Op<void(const Tensor&, Tensor&)> op_inverse_into = make_op<void, const
 
 // ---- linalg_det ----
 alignas(8) static constexpr OpSchema linalg_det_schema =
-    schema_of({.name = "linalg_det", .call = "linalg_det",
-               .text = "linalg_det(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
+    schema_of({.name = "linalg_det", .call = "linalg_det", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_linalg_det =
     make_op<TensorRef, const Tensor&>(&linalg_det_schema, impl::linalg_det, nullptr);
 alignas(8) static constexpr OpSchema linalg_det_into_schema =
-    schema_of({.name = "linalg_det_into", .call = "linalg_det_into",
-               .text = "linalg_det(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_det_into", .call = "linalg_det_into", .args = args_like_neg,
+               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_det_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_det_into_schema, linalg_det_into_impl, into_autograd);
 
 // ---- det ----
 alignas(8) static constexpr OpSchema det_schema =
-    schema_of({.name = "det", .call = "det", .text = "det(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "det", .call = "det", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_det = make_op<TensorRef, const Tensor&>(&det_schema,
     det_impl, nullptr);
 
 // ---- linalg_slogdet ----
 alignas(8) static constexpr OpSchema linalg_slogdet_schema =
-    schema_of({.name = "linalg_slogdet", .call = "linalg_slogdet",
-               .text = "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
-               .args = args_like_linalg_slogdet, .n_args = 1, .n_outs = 2, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_slogdet", .call = "linalg_slogdet", .args = args_like_linalg_slogdet,
+               .n_args = 1, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&)> op_linalg_slogdet =
     make_op<TensorPair, const Tensor&>(&linalg_slogdet_schema, impl::linalg_slogdet, nullptr);
 alignas(8) static constexpr OpSchema linalg_slogdet_into_schema =
     schema_of({.name = "linalg_slogdet_into", .call = "linalg_slogdet_into",
-               .text = "linalg_slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
                .args = args_like_linalg_slogdet, .n_args = 3, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_slogdet_into =
@@ -873,25 +817,23 @@ constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_slogdet_into =
 
 // ---- slogdet ----
 alignas(8) static constexpr OpSchema slogdet_schema =
-    schema_of({.name = "slogdet", .call = "slogdet",
-               .text = "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
-               .args = args_like_linalg_slogdet, .n_args = 1, .n_outs = 2, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "slogdet", .call = "slogdet", .args = args_like_linalg_slogdet, .n_args = 1,
+               .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&)> op_slogdet =
     make_op<TensorPair, const Tensor&>(&slogdet_schema, impl::slogdet, nullptr);
 alignas(8) static constexpr OpSchema slogdet_into_schema =
-    schema_of({.name = "slogdet_into", .call = "slogdet_into",
-               .text = "slogdet(self: Tensor) -> (sign: Tensor, logabsdet: Tensor)",
-               .args = args_like_linalg_slogdet, .n_args = 3, .n_outs = 0, .structural = true,
-               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "slogdet_into", .call = "slogdet_into", .args = args_like_linalg_slogdet,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_slogdet_into = make_op<void, const Tensor&,
     Tensor&, Tensor&>(&slogdet_into_schema, slogdet_into_impl, into_autograd);
 
 // ---- logdet ----
 alignas(8) static constexpr OpSchema logdet_schema =
-    schema_of({.name = "logdet", .call = "logdet", .text = "logdet(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "logdet", .call = "logdet", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_logdet = make_op<TensorRef, const Tensor&>(&logdet_schema,
     impl::logdet, nullptr);
 
@@ -937,18 +879,16 @@ alignas(8) static constexpr ArgInfo linalg_cholesky_ex_args[] =
      {"dst_L", ArgType::kTensor, true, false}, {"dst_info", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_cholesky_ex_schema =
     schema_of({.name = "linalg_cholesky_ex", .call = "linalg_cholesky_ex",
-    .text = "linalg_cholesky_ex(self: Tensor, upper: Bool = false, check_errors: Bool = false) -> "
-    "(L: Tensor, info: IndexTensor)", .args = linalg_cholesky_ex_args, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = linalg_cholesky_ex_args, .n_args = 3, .n_outs = 2, .differentiable = true,
+               .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, bool, bool)> op_linalg_cholesky_ex =
     make_op<TensorPair, const Tensor&, bool, bool>(&linalg_cholesky_ex_schema,
                                                    impl::linalg_cholesky_ex,
                                                    linalg_cholesky_ex_autograd);
 alignas(8) static constexpr OpSchema linalg_cholesky_ex_into_schema =
     schema_of({.name = "linalg_cholesky_ex_into", .call = "linalg_cholesky_ex_into",
-    .text = "linalg_cholesky_ex(self: Tensor, upper: Bool = false, check_errors: Bool = false) -> "
-    "(L: Tensor, info: IndexTensor)", .args = linalg_cholesky_ex_args, .n_args = 5, .n_outs = 0,
-    .differentiable = true, .leaf = true});
+               .args = linalg_cholesky_ex_args, .n_args = 5, .n_outs = 0, .differentiable = true,
+               .leaf = true});
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&)> op_linalg_cholesky_ex_into =
     make_op<void, const Tensor&, bool, bool, Tensor&, Tensor&>(&linalg_cholesky_ex_into_schema,
     linalg_cholesky_ex_into_impl, into_autograd);
@@ -956,7 +896,6 @@ constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&)> op_linalg_choles
 // ---- linalg_cholesky ----
 alignas(8) static constexpr OpSchema linalg_cholesky_schema =
     schema_of({.name = "linalg_cholesky", .call = "linalg_cholesky",
-               .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
                .args = args_like_linalg_cholesky, .n_args = 2, .n_outs = 1, .structural = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
@@ -964,7 +903,6 @@ constinit Op<TensorRef(const Tensor&, bool)> op_linalg_cholesky = make_op<Tensor
     bool>(&linalg_cholesky_schema, impl::linalg_cholesky, nullptr);
 alignas(8) static constexpr OpSchema linalg_cholesky_into_schema =
     schema_of({.name = "linalg_cholesky_into", .call = "linalg_cholesky_into",
-               .text = "linalg_cholesky(self: Tensor, upper: Bool = false) -> Tensor",
                .args = args_like_linalg_cholesky, .n_args = 3, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&)> op_linalg_cholesky_into =
@@ -973,20 +911,16 @@ constinit Op<void(const Tensor&, bool, Tensor&)> op_linalg_cholesky_into =
 
 // ---- cholesky ----
 alignas(8) static constexpr OpSchema cholesky_schema =
-    schema_of({.name = "cholesky", .call = "cholesky",
-               .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor",
-               .args = args_like_linalg_cholesky, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "cholesky", .call = "cholesky", .args = args_like_linalg_cholesky,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, bool)> op_cholesky = make_op<TensorRef, const Tensor&,
     bool>(&cholesky_schema, cholesky_impl, nullptr);
 alignas(8) static constexpr OpSchema cholesky_into_schema =
-    schema_of({.name = "cholesky_into", .call = "cholesky_into",
-               .text = "cholesky(self: Tensor, upper: Bool = false) -> Tensor",
-               .args = args_like_linalg_cholesky, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .structural = true, .leaf = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "cholesky_into", .call = "cholesky_into", .args = args_like_linalg_cholesky,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_into = make_op<void, const Tensor&,
     bool, Tensor&>(&cholesky_into_schema, cholesky_into_impl, into_autograd);
 
@@ -1038,17 +972,16 @@ alignas(8) static constexpr ArgInfo cholesky_solve_args[] =
      {"upper", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema cholesky_solve_schema =
-    schema_of({.name = "cholesky_solve", .call = "cholesky_solve",
-    .text = "cholesky_solve(self: Tensor, input2: Tensor, upper: Bool = false) -> Tensor",
-    .args = cholesky_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "cholesky_solve", .call = "cholesky_solve", .args = cholesky_solve_args,
+               .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool)> op_cholesky_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, bool>(&cholesky_solve_schema,
     impl::cholesky_solve, cholesky_solve_autograd);
 alignas(8) static constexpr OpSchema cholesky_solve_into_schema =
     schema_of({.name = "cholesky_solve_into", .call = "cholesky_solve_into",
-    .text = "cholesky_solve(self: Tensor, input2: Tensor, upper: Bool = false) -> Tensor",
-    .args = cholesky_solve_args, .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true});
+               .args = cholesky_solve_args, .n_args = 4, .n_outs = 0, .differentiable = true,
+               .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, bool, Tensor&)> op_cholesky_solve_into =
     make_op<void, const Tensor&, const Tensor&, bool, Tensor&>(&cholesky_solve_into_schema,
     cholesky_solve_into_impl, into_autograd);
@@ -1091,14 +1024,12 @@ static TensorRef cholesky_inverse_autograd(Call c, const Tensor& self, bool uppe
 }
 alignas(8) static constexpr OpSchema cholesky_inverse_schema =
     schema_of({.name = "cholesky_inverse", .call = "cholesky_inverse",
-               .text = "cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor",
                .args = args_like_linalg_cholesky, .n_args = 2, .n_outs = 1, .differentiable = true,
                .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, bool)> op_cholesky_inverse = make_op<TensorRef, const Tensor&,
     bool>(&cholesky_inverse_schema, impl::cholesky_inverse, cholesky_inverse_autograd);
 alignas(8) static constexpr OpSchema cholesky_inverse_into_schema =
     schema_of({.name = "cholesky_inverse_into", .call = "cholesky_inverse_into",
-               .text = "cholesky_inverse(self: Tensor, upper: Bool = false) -> Tensor",
                .args = args_like_linalg_cholesky, .n_args = 3, .n_outs = 0, .differentiable = true,
                .leaf = true});
 constinit Op<void(const Tensor&, bool, Tensor&)> op_cholesky_inverse_into =
@@ -1164,18 +1095,16 @@ alignas(8) static constexpr ArgInfo linalg_solve_triangular_args[] =
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_solve_triangular_schema =
     schema_of({.name = "linalg_solve_triangular", .call = "linalg_solve_triangular",
-    .text = "linalg_solve_triangular(self: Tensor, other: Tensor, upper: Bool, left: Bool = true, "
-    "unitriangular: Bool = false) -> Tensor", .args = linalg_solve_triangular_args, .n_args = 5,
-    .n_outs = 1, .differentiable = true, .leaf = true});
+               .args = linalg_solve_triangular_args, .n_args = 5, .n_outs = 1,
+               .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, bool)> op_linalg_solve_triangular =
     make_op<TensorRef, const Tensor&, const Tensor&, bool, bool,
             bool>(&linalg_solve_triangular_schema, impl::linalg_solve_triangular,
                   linalg_solve_triangular_autograd);
 alignas(8) static constexpr OpSchema linalg_solve_triangular_into_schema =
     schema_of({.name = "linalg_solve_triangular_into", .call = "linalg_solve_triangular_into",
-    .text = "linalg_solve_triangular(self: Tensor, other: Tensor, upper: Bool, left: Bool = true, "
-    "unitriangular: Bool = false) -> Tensor", .args = linalg_solve_triangular_args, .n_args = 6,
-    .n_outs = 0, .differentiable = true, .leaf = true});
+               .args = linalg_solve_triangular_args, .n_args = 6, .n_outs = 0,
+               .differentiable = true, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, bool,
                   Tensor&)> op_linalg_solve_triangular_into = make_op<void, const Tensor&,
     const Tensor&, bool, bool, bool, Tensor&>(&linalg_solve_triangular_into_schema,
@@ -1187,18 +1116,16 @@ alignas(8) static constexpr ArgInfo linalg_qr_args[] = {{"self", ArgType::kTenso
     kQrModeValues, ArgDefault::kInt, {.i = 0}}, {"dst_Q", ArgType::kTensor, true, false},
                                                         {"dst_R", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_qr_schema =
-    schema_of({.name = "linalg_qr", .call = "linalg_qr",
-    .text = "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
-    .args = linalg_qr_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "linalg_qr", .call = "linalg_qr", .args = linalg_qr_args, .n_args = 2,
+               .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_qr = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_qr_schema, impl::linalg_qr, nullptr);
 alignas(8) static constexpr OpSchema linalg_qr_into_schema =
-    schema_of({.name = "linalg_qr_into", .call = "linalg_qr_into",
-    .text = "linalg_qr(self: Tensor, mode: Enum<QrMode> = \"reduced\") -> (Q: Tensor, R: Tensor)",
-    .args = linalg_qr_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_qr_into", .call = "linalg_qr_into", .args = linalg_qr_args,
+               .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_qr_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_qr_into_schema,
     linalg_qr_into_impl, into_autograd);
@@ -1210,18 +1137,16 @@ alignas(8) static constexpr ArgInfo qr_args[] = {{"self", ArgType::kTensor, fals
                                                  {"dst_Q", ArgType::kTensor, true, false},
                                                  {"dst_R", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema qr_schema =
-    schema_of({.name = "qr", .call = "qr",
-               .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)",
-               .args = qr_args, .n_args = 2, .n_outs = 2, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "qr", .call = "qr", .args = qr_args, .n_args = 2, .n_outs = 2,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, bool)> op_qr = make_op<TensorPair, const Tensor&,
     bool>(&qr_schema, impl::qr, nullptr);
 alignas(8) static constexpr OpSchema qr_into_schema =
-    schema_of({.name = "qr_into", .call = "qr_into",
-               .text = "qr(self: Tensor, some: Bool = true) -> (Q: Tensor, R: Tensor)",
-               .args = qr_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "qr_into", .call = "qr_into", .args = qr_args, .n_args = 4, .n_outs = 0,
+               .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_qr_into = make_op<void, const Tensor&,
     bool, Tensor&, Tensor&>(&qr_into_schema, qr_into_impl, into_autograd);
 
@@ -1230,16 +1155,13 @@ alignas(8) static constexpr ArgInfo geqrf_args[] = {{"self", ArgType::kTensor, f
                                                     {"dst_a", ArgType::kTensor, true, false},
                                                     {"dst_tau", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema geqrf_schema =
-    schema_of({.name = "geqrf", .call = "geqrf",
-               .text = "geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)", .args = geqrf_args,
-               .n_args = 1, .n_outs = 2, .leaf = true,
-               .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "geqrf", .call = "geqrf", .args = geqrf_args, .n_args = 1, .n_outs = 2,
+               .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&)> op_geqrf = make_op<TensorPair, const Tensor&>(&geqrf_schema,
     impl::geqrf, nullptr);
 alignas(8) static constexpr OpSchema geqrf_into_schema =
-    schema_of({.name = "geqrf_into", .call = "geqrf_into",
-               .text = "geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)", .args = geqrf_args,
-               .n_args = 3, .n_outs = 0, .leaf = true});
+    schema_of({.name = "geqrf_into", .call = "geqrf_into", .args = geqrf_args, .n_args = 3,
+               .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_geqrf_into = make_op<void, const Tensor&,
     Tensor&, Tensor&>(&geqrf_into_schema, geqrf_into_impl, into_autograd);
 
@@ -1249,7 +1171,6 @@ alignas(8) static constexpr ArgInfo linalg_householder_product_args[] =
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_householder_product_schema =
     schema_of({.name = "linalg_householder_product", .call = "linalg_householder_product",
-               .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
                .args = linalg_householder_product_args, .n_args = 2, .n_outs = 1,
                .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
@@ -1259,7 +1180,6 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_linalg_householder_prod
                                                      impl::linalg_householder_product, nullptr);
 alignas(8) static constexpr OpSchema linalg_householder_product_into_schema =
     schema_of({.name = "linalg_householder_product_into", .call = "linalg_householder_product_into",
-               .text = "linalg_householder_product(self: Tensor, tau: Tensor) -> Tensor",
                .args = linalg_householder_product_args, .n_args = 3, .n_outs = 0,
                .structural = true, .leaf = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
@@ -1273,18 +1193,16 @@ alignas(8) static constexpr ArgInfo linalg_eigh_args[] = {{"self", ArgType::kTen
     {"dst_eigenvalues", ArgType::kTensor, true, false}, {"dst_eigenvectors", ArgType::kTensor, true,
     false}};
 alignas(8) static constexpr OpSchema linalg_eigh_schema =
-    schema_of({.name = "linalg_eigh", .call = "linalg_eigh",
-    .text = "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
-    "eigenvectors: Tensor)", .args = linalg_eigh_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "linalg_eigh", .call = "linalg_eigh", .args = linalg_eigh_args, .n_args = 2,
+               .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, int64_t)> op_linalg_eigh = make_op<TensorPair, const Tensor&,
     int64_t>(&linalg_eigh_schema, impl::linalg_eigh, nullptr);
 alignas(8) static constexpr OpSchema linalg_eigh_into_schema =
-    schema_of({.name = "linalg_eigh_into", .call = "linalg_eigh_into",
-    .text = "linalg_eigh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> (eigenvalues: Tensor, "
-    "eigenvectors: Tensor)", .args = linalg_eigh_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_eigh_into", .call = "linalg_eigh_into", .args = linalg_eigh_args,
+               .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_linalg_eigh_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&linalg_eigh_into_schema,
     linalg_eigh_into_impl, into_autograd);
@@ -1295,17 +1213,15 @@ alignas(8) static constexpr ArgInfo linalg_eigvalsh_args[] =
      {"UPLO", ArgType::kEnum, false, true, kTriangleValues, ArgDefault::kInt, {.i = 0}},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_eigvalsh_schema =
-    schema_of({.name = "linalg_eigvalsh", .call = "linalg_eigvalsh",
-               .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
-               .args = linalg_eigvalsh_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "linalg_eigvalsh", .call = "linalg_eigvalsh", .args = linalg_eigvalsh_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_eigvalsh =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_eigvalsh_schema, impl::linalg_eigvalsh,
                                                nullptr);
 alignas(8) static constexpr OpSchema linalg_eigvalsh_into_schema =
     schema_of({.name = "linalg_eigvalsh_into", .call = "linalg_eigvalsh_into",
-               .text = "linalg_eigvalsh(self: Tensor, UPLO: Enum<Triangle> = \"L\") -> Tensor",
                .args = linalg_eigvalsh_args, .n_args = 3, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_eigvalsh_into =
@@ -1317,17 +1233,15 @@ alignas(8) static constexpr ArgInfo linalg_eig_args[] = {{"self", ArgType::kTens
     {"dst_eigenvalues", ArgType::kTensor, true, false}, {"dst_eigenvectors", ArgType::kTensor, true,
     false}};
 alignas(8) static constexpr OpSchema linalg_eig_schema =
-    schema_of({.name = "linalg_eig", .call = "linalg_eig",
-               .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
-               .args = linalg_eig_args, .n_args = 1, .n_outs = 2, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "linalg_eig", .call = "linalg_eig", .args = linalg_eig_args, .n_args = 1,
+               .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&)> op_linalg_eig =
     make_op<TensorPair, const Tensor&>(&linalg_eig_schema, impl::linalg_eig, nullptr);
 alignas(8) static constexpr OpSchema linalg_eig_into_schema =
-    schema_of({.name = "linalg_eig_into", .call = "linalg_eig_into",
-               .text = "linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
-               .args = linalg_eig_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+    schema_of({.name = "linalg_eig_into", .call = "linalg_eig_into", .args = linalg_eig_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_eig_into =
     make_op<void, const Tensor&, Tensor&, Tensor&>(&linalg_eig_into_schema, linalg_eig_into_impl,
@@ -1335,18 +1249,16 @@ constinit Op<void(const Tensor&, Tensor&, Tensor&)> op_linalg_eig_into =
 
 // ---- linalg_eigvals ----
 alignas(8) static constexpr OpSchema linalg_eigvals_schema =
-    schema_of({.name = "linalg_eigvals", .call = "linalg_eigvals",
-               .text = "linalg_eigvals(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
-               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "linalg_eigvals", .call = "linalg_eigvals", .args = args_like_neg,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_linalg_eigvals =
     make_op<TensorRef, const Tensor&>(&linalg_eigvals_schema, impl::linalg_eigvals, nullptr);
 alignas(8) static constexpr OpSchema linalg_eigvals_into_schema =
-    schema_of({.name = "linalg_eigvals_into", .call = "linalg_eigvals_into",
-               .text = "linalg_eigvals(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_eigvals_into", .call = "linalg_eigvals_into", .args = args_like_neg,
+               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_eigvals_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_eigvals_into_schema, linalg_eigvals_into_impl, into_autograd);
 
@@ -1356,18 +1268,16 @@ alignas(8) static constexpr ArgInfo linalg_svd_args[] = {{"self", ArgType::kTens
     {"dst_U", ArgType::kTensor, true, false}, {"dst_S", ArgType::kTensor, true, false},
     {"dst_Vh", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_svd_schema =
-    schema_of({.name = "linalg_svd", .call = "linalg_svd",
-    .text = "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: "
-    "Tensor)", .args = linalg_svd_args, .n_args = 2, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "linalg_svd", .call = "linalg_svd", .args = linalg_svd_args, .n_args = 2,
+               .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorTriple(const Tensor&, bool)> op_linalg_svd = make_op<TensorTriple, const Tensor&,
     bool>(&linalg_svd_schema, impl::linalg_svd, nullptr);
 alignas(8) static constexpr OpSchema linalg_svd_into_schema =
-    schema_of({.name = "linalg_svd_into", .call = "linalg_svd_into",
-    .text = "linalg_svd(self: Tensor, full_matrices: Bool = true) -> (U: Tensor, S: Tensor, Vh: "
-    "Tensor)", .args = linalg_svd_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_svd_into", .call = "linalg_svd_into", .args = linalg_svd_args,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&, Tensor&)> op_linalg_svd_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&, Tensor&>(&linalg_svd_into_schema,
     linalg_svd_into_impl, into_autograd);
@@ -1382,36 +1292,32 @@ alignas(8) static constexpr ArgInfo svd_args[] = {{"self", ArgType::kTensor, fal
                                                   {"dst_S", ArgType::kTensor, true, false},
                                                   {"dst_V", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema svd_schema =
-    schema_of({.name = "svd", .call = "svd",
-    .text = "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: "
-    "Tensor, V: Tensor)", .args = svd_args, .n_args = 3, .n_outs = 3, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "svd", .call = "svd", .args = svd_args, .n_args = 3, .n_outs = 3,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_svd = make_op<TensorTriple, const Tensor&,
     bool, bool>(&svd_schema, impl::svd, nullptr);
 alignas(8) static constexpr OpSchema svd_into_schema =
-    schema_of({.name = "svd_into", .call = "svd_into",
-    .text = "svd(self: Tensor, some: Bool = true, compute_uv: Bool = true) -> (U: Tensor, S: "
-    "Tensor, V: Tensor)", .args = svd_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "svd_into", .call = "svd_into", .args = svd_args, .n_args = 6, .n_outs = 0,
+               .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&)> op_svd_into =
     make_op<void, const Tensor&, bool, bool, Tensor&, Tensor&, Tensor&>(&svd_into_schema,
     svd_into_impl, into_autograd);
 
 // ---- linalg_svdvals ----
 alignas(8) static constexpr OpSchema linalg_svdvals_schema =
-    schema_of({.name = "linalg_svdvals", .call = "linalg_svdvals",
-               .text = "linalg_svdvals(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
-               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "linalg_svdvals", .call = "linalg_svdvals", .args = args_like_neg,
+               .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_linalg_svdvals =
     make_op<TensorRef, const Tensor&>(&linalg_svdvals_schema, impl::linalg_svdvals, nullptr);
 alignas(8) static constexpr OpSchema linalg_svdvals_into_schema =
-    schema_of({.name = "linalg_svdvals_into", .call = "linalg_svdvals_into",
-               .text = "linalg_svdvals(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_svdvals_into", .call = "linalg_svdvals_into", .args = args_like_neg,
+               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_linalg_svdvals_into = make_op<void, const Tensor&,
     Tensor&>(&linalg_svdvals_into_schema, linalg_svdvals_into_impl, into_autograd);
 
@@ -1424,19 +1330,15 @@ alignas(8) static constexpr ArgInfo linalg_vector_norm_args[] =
      {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_vector_norm_schema =
     schema_of({.name = "linalg_vector_norm", .call = "linalg_vector_norm",
-    .text = "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = "
-    "false, dtype: DType? = None) -> Tensor", .args = linalg_vector_norm_args, .n_args = 5,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_vector_norm_args, .n_args = 5, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_vector_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_vector_norm_schema,
     impl::linalg_vector_norm, nullptr);
 alignas(8) static constexpr OpSchema linalg_vector_norm_into_schema =
     schema_of({.name = "linalg_vector_norm_into", .call = "linalg_vector_norm_into",
-    .text = "linalg_vector_norm(self: Tensor, ord: Float = 2.0, dim: Dims = [], keepdim: Bool = "
-    "false, dtype: DType? = None) -> Tensor", .args = linalg_vector_norm_args, .n_args = 6,
-    .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_vector_norm_args, .n_args = 6, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_vector_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype,
             Tensor&>(&linalg_vector_norm_into_schema, linalg_vector_norm_into_impl, into_autograd);
@@ -1447,19 +1349,16 @@ alignas(8) static constexpr ArgInfo linalg_norm_args[] = {{"self", ArgType::kTen
     {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}},
     {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_norm_schema =
-    schema_of({.name = "linalg_norm", .call = "linalg_norm",
-    .text = "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, "
-    "dtype: DType? = None) -> Tensor", .args = linalg_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_norm", .call = "linalg_norm", .args = linalg_norm_args, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<double>, Ints, bool, Dtype)> op_linalg_norm =
     make_op<TensorRef, const Tensor&, Opt<double>, Ints, bool, Dtype>(&linalg_norm_schema,
     impl::linalg_norm, nullptr);
 alignas(8) static constexpr OpSchema linalg_norm_into_schema =
-    schema_of({.name = "linalg_norm_into", .call = "linalg_norm_into",
-    .text = "linalg_norm(self: Tensor, ord: Float? = None, dim: Dims = [], keepdim: Bool = false, "
-    "dtype: DType? = None) -> Tensor", .args = linalg_norm_args, .n_args = 6, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_norm_into", .call = "linalg_norm_into", .args = linalg_norm_args,
+               .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&)> op_linalg_norm_into =
     make_op<void, const Tensor&, Opt<double>, Ints, bool, Dtype, Tensor&>(&linalg_norm_into_schema,
     linalg_norm_into_impl, into_autograd);
@@ -1472,18 +1371,15 @@ alignas(8) static constexpr ArgInfo linalg_matrix_norm_args[] =
      {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_matrix_norm_schema =
     schema_of({.name = "linalg_matrix_norm", .call = "linalg_matrix_norm",
-    .text = "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, "
-    "dtype: DType? = None) -> Tensor", .args = linalg_matrix_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_matrix_norm_args, .n_args = 5, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_linalg_matrix_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&linalg_matrix_norm_schema,
     impl::linalg_matrix_norm, nullptr);
 alignas(8) static constexpr OpSchema linalg_matrix_norm_into_schema =
     schema_of({.name = "linalg_matrix_norm_into", .call = "linalg_matrix_norm_into",
-    .text = "linalg_matrix_norm(self: Tensor, ord: Float, dim: Dims = [], keepdim: Bool = false, "
-    "dtype: DType? = None) -> Tensor", .args = linalg_matrix_norm_args, .n_args = 6, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_matrix_norm_args, .n_args = 6, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_linalg_matrix_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype,
             Tensor&>(&linalg_matrix_norm_into_schema, linalg_matrix_norm_into_impl, into_autograd);
@@ -1497,19 +1393,15 @@ alignas(8) static constexpr ArgInfo linalg_matrix_norm_str_args[] =
      {"dtype", ArgType::kDtype, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_matrix_norm_str_schema =
     schema_of({.name = "linalg_matrix_norm_str", .call = "linalg_matrix_norm_str",
-    .text = "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = "
-    "[], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    .args = linalg_matrix_norm_str_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_matrix_norm_str_args, .n_args = 5, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Ints, bool, Dtype)> op_linalg_matrix_norm_str =
     make_op<TensorRef, const Tensor&, int64_t, Ints, bool, Dtype>(&linalg_matrix_norm_str_schema,
     impl::linalg_matrix_norm_str, nullptr);
 alignas(8) static constexpr OpSchema linalg_matrix_norm_str_into_schema =
     schema_of({.name = "linalg_matrix_norm_str_into", .call = "linalg_matrix_norm_str_into",
-    .text = "linalg_matrix_norm_str(self: Tensor, ord: Enum<MatrixNorm> = \"fro\", dim: Dims = "
-    "[], keepdim: Bool = false, dtype: DType? = None) -> Tensor",
-    .args = linalg_matrix_norm_str_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_matrix_norm_str_args, .n_args = 6, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Ints, bool, Dtype,
                   Tensor&)> op_linalg_matrix_norm_str_into = make_op<void, const Tensor&, int64_t,
     Ints, bool, Dtype, Tensor&>(&linalg_matrix_norm_str_into_schema,
@@ -1519,17 +1411,15 @@ constinit Op<void(const Tensor&, int64_t, Ints, bool, Dtype,
 alignas(8) static constexpr ArgInfo linalg_cond_args[] = {{"self", ArgType::kTensor, false, false},
     {"p", ArgType::kOptFloat, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_cond_schema =
-    schema_of({.name = "linalg_cond", .call = "linalg_cond",
-               .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor",
-               .args = linalg_cond_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "linalg_cond", .call = "linalg_cond", .args = linalg_cond_args, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_linalg_cond =
     make_op<TensorRef, const Tensor&, Opt<double>>(&linalg_cond_schema, impl::linalg_cond, nullptr);
 alignas(8) static constexpr OpSchema linalg_cond_into_schema =
-    schema_of({.name = "linalg_cond_into", .call = "linalg_cond_into",
-               .text = "linalg_cond(self: Tensor, p: Float? = None) -> Tensor",
-               .args = linalg_cond_args, .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
+    schema_of({.name = "linalg_cond_into", .call = "linalg_cond_into", .args = linalg_cond_args,
+               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_linalg_cond_into =
     make_op<void, const Tensor&, Opt<double>, Tensor&>(&linalg_cond_into_schema,
@@ -1541,17 +1431,15 @@ alignas(8) static constexpr ArgInfo linalg_cond_str_args[] =
      {"p", ArgType::kEnum, false, false, kMatrixNormValues},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_cond_str_schema =
-    schema_of({.name = "linalg_cond_str", .call = "linalg_cond_str",
-               .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
-               .args = linalg_cond_str_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "linalg_cond_str", .call = "linalg_cond_str", .args = linalg_cond_str_args,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_cond_str =
     make_op<TensorRef, const Tensor&, int64_t>(&linalg_cond_str_schema, impl::linalg_cond_str,
                                                nullptr);
 alignas(8) static constexpr OpSchema linalg_cond_str_into_schema =
     schema_of({.name = "linalg_cond_str_into", .call = "linalg_cond_str_into",
-               .text = "linalg_cond_str(self: Tensor, p: Enum<MatrixNorm>) -> Tensor",
                .args = linalg_cond_str_args, .n_args = 3, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_cond_str_into =
@@ -1561,17 +1449,14 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_cond_str_into =
 // ---- linalg_matrix_rank ----
 alignas(8) static constexpr OpSchema linalg_matrix_rank_schema =
     schema_of({.name = "linalg_matrix_rank", .call = "linalg_matrix_rank",
-    .text = "linalg_matrix_rank(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, "
-    "hermitian: Bool = false) -> IndexTensor", .args = args_like_linalg_matrix_rank, .n_args = 4,
-    .n_outs = 1, .leaf = true, .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = args_like_linalg_matrix_rank, .n_args = 4, .n_outs = 1, .leaf = true,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_matrix_rank =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*,
             bool>(&linalg_matrix_rank_schema, impl::linalg_matrix_rank, nullptr);
 alignas(8) static constexpr OpSchema linalg_matrix_rank_into_schema =
     schema_of({.name = "linalg_matrix_rank_into", .call = "linalg_matrix_rank_into",
-    .text = "linalg_matrix_rank(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, "
-    "hermitian: Bool = false) -> IndexTensor", .args = args_like_linalg_matrix_rank, .n_args = 5,
-    .n_outs = 0, .leaf = true});
+               .args = args_like_linalg_matrix_rank, .n_args = 5, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool,
                   Tensor&)> op_linalg_matrix_rank_into = make_op<void, const Tensor&, const Tensor*,
     const Tensor*, bool, Tensor&>(&linalg_matrix_rank_into_schema, linalg_matrix_rank_into_impl,
@@ -1579,19 +1464,16 @@ constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool,
 
 // ---- linalg_pinv ----
 alignas(8) static constexpr OpSchema linalg_pinv_schema =
-    schema_of({.name = "linalg_pinv", .call = "linalg_pinv",
-    .text = "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: "
-    "Bool = false) -> Tensor", .args = args_like_linalg_matrix_rank, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_pinv", .call = "linalg_pinv", .args = args_like_linalg_matrix_rank,
+               .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Tensor*, bool)> op_linalg_pinv =
     make_op<TensorRef, const Tensor&, const Tensor*, const Tensor*, bool>(&linalg_pinv_schema,
     impl::linalg_pinv, nullptr);
 alignas(8) static constexpr OpSchema linalg_pinv_into_schema =
     schema_of({.name = "linalg_pinv_into", .call = "linalg_pinv_into",
-    .text = "linalg_pinv(self: Tensor, atol: Tensor? = None, rtol: Tensor? = None, hermitian: "
-    "Bool = false) -> Tensor", .args = args_like_linalg_matrix_rank, .n_args = 5, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_linalg_matrix_rank, .n_args = 5, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor*, const Tensor*, bool, Tensor&)> op_linalg_pinv_into =
     make_op<void, const Tensor&, const Tensor*, const Tensor*, bool,
             Tensor&>(&linalg_pinv_into_schema, linalg_pinv_into_impl, into_autograd);
@@ -1601,10 +1483,9 @@ alignas(8) static constexpr ArgInfo pinverse_args[] = {{"self", ArgType::kTensor
                                                        {"rcond", ArgType::kFloat, false, true, 0,
                                                         ArgDefault::kFloat, {.f = 1e-15}}};
 alignas(8) static constexpr OpSchema pinverse_schema =
-    schema_of({.name = "pinverse", .call = "pinverse",
-               .text = "pinverse(self: Tensor, rcond: Float = 1e-15) -> Tensor",
-               .args = pinverse_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "pinverse", .call = "pinverse", .args = pinverse_args, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, double)> op_pinverse = make_op<TensorRef, const Tensor&,
     double>(&pinverse_schema, impl::pinverse, nullptr);
@@ -1617,22 +1498,17 @@ alignas(8) static constexpr ArgInfo linalg_lstsq_args[] = {{"self", ArgType::kTe
                                                       false}, {"dst_rank", ArgType::kTensor, true,
     false}, {"dst_singular_values", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_lstsq_schema =
-    schema_of({.name = "linalg_lstsq", .call = "linalg_lstsq",
-    .text = "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: "
-    "Enum<LeastSquares> = \"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, "
-    "singular_values: PlainTensor)", .args = linalg_lstsq_args, .n_args = 4, .n_outs = 4,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "linalg_lstsq", .call = "linalg_lstsq", .args = linalg_lstsq_args,
+               .n_args = 4, .n_outs = 4, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorQuad(const Tensor&, const Tensor&, Opt<double>, int64_t)> op_linalg_lstsq =
     make_op<TensorQuad, const Tensor&, const Tensor&, Opt<double>, int64_t>(&linalg_lstsq_schema,
     impl::linalg_lstsq, nullptr);
 alignas(8) static constexpr OpSchema linalg_lstsq_into_schema =
-    schema_of({.name = "linalg_lstsq_into", .call = "linalg_lstsq_into",
-    .text = "linalg_lstsq(self: Tensor, other: Tensor, rcond: Float? = None, driver: "
-    "Enum<LeastSquares> = \"gelsy\") -> (solution: Tensor, residuals: Tensor, rank: IndexTensor, "
-    "singular_values: PlainTensor)", .args = linalg_lstsq_args, .n_args = 8, .n_outs = 0,
-    .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_lstsq_into", .call = "linalg_lstsq_into", .args = linalg_lstsq_args,
+               .n_args = 8, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<double>, int64_t, Tensor&, Tensor&, Tensor&,
                   Tensor&)> op_linalg_lstsq_into = make_op<void, const Tensor&, const Tensor&,
     Opt<double>, int64_t, Tensor&, Tensor&, Tensor&, Tensor&>(&linalg_lstsq_into_schema,
@@ -1641,7 +1517,6 @@ constinit Op<void(const Tensor&, const Tensor&, Opt<double>, int64_t, Tensor&, T
 // ---- linalg_matrix_power ----
 alignas(8) static constexpr OpSchema linalg_matrix_power_schema =
     schema_of({.name = "linalg_matrix_power", .call = "linalg_matrix_power",
-               .text = "linalg_matrix_power(self: Tensor, n: Int) -> Tensor",
                .args = args_like_linalg_matrix_power, .n_args = 2, .n_outs = 1, .structural = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_matrix_power =
@@ -1649,7 +1524,6 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_matrix_power =
                                                impl::linalg_matrix_power, nullptr);
 alignas(8) static constexpr OpSchema linalg_matrix_power_into_schema =
     schema_of({.name = "linalg_matrix_power_into", .call = "linalg_matrix_power_into",
-               .text = "linalg_matrix_power(self: Tensor, n: Int) -> Tensor",
                .args = args_like_linalg_matrix_power, .n_args = 3, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_matrix_power_into =
@@ -1659,7 +1533,6 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_matrix_power_into 
 // ---- matrix_power ----
 alignas(8) static constexpr OpSchema matrix_power_schema =
     schema_of({.name = "matrix_power", .call = "matrix_power",
-               .text = "matrix_power(self: Tensor, n: Int) -> Tensor",
                .args = args_like_linalg_matrix_power, .n_args = 2, .n_outs = 1,
                .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
@@ -1667,7 +1540,6 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_matrix_power = make_op<Tensor
     int64_t>(&matrix_power_schema, matrix_power_impl, nullptr);
 alignas(8) static constexpr OpSchema matrix_power_into_schema =
     schema_of({.name = "matrix_power_into", .call = "matrix_power_into",
-               .text = "matrix_power(self: Tensor, n: Int) -> Tensor",
                .args = args_like_linalg_matrix_power, .n_args = 3, .n_outs = 0,
                .differentiable = true, .structural = true, .leaf = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
@@ -1677,8 +1549,7 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_matrix_power_into =
 
 // ---- matrix_exp ----
 alignas(8) static constexpr OpSchema matrix_exp_schema =
-    schema_of({.name = "matrix_exp", .call = "matrix_exp",
-               .text = "matrix_exp(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    schema_of({.name = "matrix_exp", .call = "matrix_exp", .args = args_like_relu, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_matrix_exp =
@@ -1686,16 +1557,14 @@ constinit Op<TensorRef(const Tensor&)> op_matrix_exp =
 
 // ---- linalg_multi_dot ----
 alignas(8) static constexpr OpSchema linalg_multi_dot_schema =
-    schema_of({.name = "linalg_multi_dot", .call = "linalg_multi_dot",
-               .text = "linalg_multi_dot(tensors: Tensor[]) -> Tensor", .args = args_like_hstack,
+    schema_of({.name = "linalg_multi_dot", .call = "linalg_multi_dot", .args = args_like_hstack,
                .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_linalg_multi_dot =
     make_op<TensorRef, TensorSpan>(&linalg_multi_dot_schema, impl::linalg_multi_dot, nullptr);
 alignas(8) static constexpr OpSchema linalg_multi_dot_into_schema =
     schema_of({.name = "linalg_multi_dot_into", .call = "linalg_multi_dot_into",
-               .text = "linalg_multi_dot(tensors: Tensor[]) -> Tensor", .args = args_like_hstack,
-               .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
+               .args = args_like_hstack, .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(TensorSpan, Tensor&)> op_linalg_multi_dot_into = make_op<void, TensorSpan,
     Tensor&>(&linalg_multi_dot_into_schema, linalg_multi_dot_into_impl, into_autograd);
@@ -1706,17 +1575,15 @@ alignas(8) static constexpr ArgInfo linalg_vecdot_args[] =
      {"dim", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = -1}},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_vecdot_schema =
-    schema_of({.name = "linalg_vecdot", .call = "linalg_vecdot",
-               .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
-               .args = linalg_vecdot_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "linalg_vecdot", .call = "linalg_vecdot", .args = linalg_vecdot_args,
+               .n_args = 3, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_linalg_vecdot =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&linalg_vecdot_schema,
     impl::linalg_vecdot, nullptr);
 alignas(8) static constexpr OpSchema linalg_vecdot_into_schema =
     schema_of({.name = "linalg_vecdot_into", .call = "linalg_vecdot_into",
-               .text = "linalg_vecdot(self: Tensor, other: Tensor, dim: Dim = -1) -> Tensor",
                .args = linalg_vecdot_args, .n_args = 4, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_linalg_vecdot_into =
@@ -1727,11 +1594,9 @@ constinit Op<void(const Tensor&, const Tensor&, int64_t, Tensor&)> op_linalg_vec
 alignas(8) static constexpr ArgInfo linalg_vander_args[] = {{"x", ArgType::kTensor, false, false},
     {"N", ArgType::kOptInt, false, true}};
 alignas(8) static constexpr OpSchema linalg_vander_schema =
-    schema_of({.name = "linalg_vander", .call = "linalg_vander",
-               .text = "linalg_vander(x: Tensor, N: Int? = None) -> Tensor",
-               .args = linalg_vander_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linalg_vander", .call = "linalg_vander", .args = linalg_vander_args,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>)> op_linalg_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>>(&linalg_vander_schema, linalg_vander_impl,
                                                     nullptr);
@@ -1743,7 +1608,6 @@ alignas(8) static constexpr ArgInfo linalg_tensorinv_args[] =
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_tensorinv_schema =
     schema_of({.name = "linalg_tensorinv", .call = "linalg_tensorinv",
-               .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor",
                .args = linalg_tensorinv_args, .n_args = 2, .n_outs = 1, .structural = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
@@ -1752,7 +1616,6 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_linalg_tensorinv =
                                                nullptr);
 alignas(8) static constexpr OpSchema linalg_tensorinv_into_schema =
     schema_of({.name = "linalg_tensorinv_into", .call = "linalg_tensorinv_into",
-               .text = "linalg_tensorinv(self: Tensor, ind: Int = 2) -> Tensor",
                .args = linalg_tensorinv_args, .n_args = 3, .n_outs = 0, .structural = true,
                .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_linalg_tensorinv_into =
@@ -1765,18 +1628,16 @@ alignas(8) static constexpr ArgInfo linalg_tensorsolve_args[] =
      {"dims", ArgType::kOptDims, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_tensorsolve_schema =
     schema_of({.name = "linalg_tensorsolve", .call = "linalg_tensorsolve",
-    .text = "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
-    .args = linalg_tensorsolve_args, .n_args = 3, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = linalg_tensorsolve_args, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<Ints>)> op_linalg_tensorsolve =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<Ints>>(&linalg_tensorsolve_schema,
     impl::linalg_tensorsolve, nullptr);
 alignas(8) static constexpr OpSchema linalg_tensorsolve_into_schema =
     schema_of({.name = "linalg_tensorsolve_into", .call = "linalg_tensorsolve_into",
-    .text = "linalg_tensorsolve(self: Tensor, other: Tensor, dims: Dims? = None) -> Tensor",
-    .args = linalg_tensorsolve_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_tensorsolve_args, .n_args = 4, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<Ints>, Tensor&)> op_linalg_tensorsolve_into =
     make_op<void, const Tensor&, const Tensor&, Opt<Ints>, Tensor&>(&linalg_tensorsolve_into_schema,
     linalg_tensorsolve_into_impl, into_autograd);
@@ -1790,17 +1651,13 @@ alignas(8) static constexpr ArgInfo linalg_ldl_factor_ex_args[] =
      {"dst_info", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_ldl_factor_ex_schema =
     schema_of({.name = "linalg_ldl_factor_ex", .call = "linalg_ldl_factor_ex",
-    .text = "linalg_ldl_factor_ex(self: Tensor, hermitian: Bool = false, check_errors: Bool = "
-    "false) -> (LD: Tensor, pivots: IndexTensor, info: IndexTensor)",
-    .args = linalg_ldl_factor_ex_args, .n_args = 3, .n_outs = 3, .leaf = true});
+               .args = linalg_ldl_factor_ex_args, .n_args = 3, .n_outs = 3, .leaf = true});
 constinit Op<TensorTriple(const Tensor&, bool, bool)> op_linalg_ldl_factor_ex =
     make_op<TensorTriple, const Tensor&, bool, bool>(&linalg_ldl_factor_ex_schema,
                                                      impl::linalg_ldl_factor_ex, nullptr);
 alignas(8) static constexpr OpSchema linalg_ldl_factor_ex_into_schema =
     schema_of({.name = "linalg_ldl_factor_ex_into", .call = "linalg_ldl_factor_ex_into",
-    .text = "linalg_ldl_factor_ex(self: Tensor, hermitian: Bool = false, check_errors: Bool = "
-    "false) -> (LD: Tensor, pivots: IndexTensor, info: IndexTensor)",
-    .args = linalg_ldl_factor_ex_args, .n_args = 6, .n_outs = 0, .leaf = true});
+               .args = linalg_ldl_factor_ex_args, .n_args = 6, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, bool, bool, Tensor&, Tensor&,
                   Tensor&)> op_linalg_ldl_factor_ex_into = make_op<void, const Tensor&, bool, bool,
     Tensor&, Tensor&, Tensor&>(&linalg_ldl_factor_ex_into_schema, linalg_ldl_factor_ex_into_impl,
@@ -1813,17 +1670,15 @@ alignas(8) static constexpr ArgInfo linalg_ldl_factor_args[] =
      {"dst_LD", ArgType::kTensor, true, false}, {"dst_pivots", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_ldl_factor_schema =
     schema_of({.name = "linalg_ldl_factor", .call = "linalg_ldl_factor",
-    .text = "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: "
-    "IndexTensor)", .args = linalg_ldl_factor_args, .n_args = 2, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_ldl_factor_args, .n_args = 2, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, bool)> op_linalg_ldl_factor =
     make_op<TensorPair, const Tensor&, bool>(&linalg_ldl_factor_schema, impl::linalg_ldl_factor,
                                              nullptr);
 alignas(8) static constexpr OpSchema linalg_ldl_factor_into_schema =
     schema_of({.name = "linalg_ldl_factor_into", .call = "linalg_ldl_factor_into",
-    .text = "linalg_ldl_factor(self: Tensor, hermitian: Bool = false) -> (LD: Tensor, pivots: "
-    "IndexTensor)", .args = linalg_ldl_factor_args, .n_args = 4, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linalg_ldl_factor_args, .n_args = 4, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, bool, Tensor&, Tensor&)> op_linalg_ldl_factor_into =
     make_op<void, const Tensor&, bool, Tensor&, Tensor&>(&linalg_ldl_factor_into_schema,
     linalg_ldl_factor_into_impl, into_autograd);
@@ -1836,15 +1691,13 @@ alignas(8) static constexpr ArgInfo linalg_ldl_solve_args[] =
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linalg_ldl_solve_schema =
     schema_of({.name = "linalg_ldl_solve", .call = "linalg_ldl_solve",
-    .text = "linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: Bool = false) "
-    "-> Tensor", .args = linalg_ldl_solve_args, .n_args = 4, .n_outs = 1, .leaf = true});
+               .args = linalg_ldl_solve_args, .n_args = 4, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool)> op_linalg_ldl_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, bool>(&linalg_ldl_solve_schema,
     impl::linalg_ldl_solve, nullptr);
 alignas(8) static constexpr OpSchema linalg_ldl_solve_into_schema =
     schema_of({.name = "linalg_ldl_solve_into", .call = "linalg_ldl_solve_into",
-    .text = "linalg_ldl_solve(LD: Tensor, pivots: Tensor, other: Tensor, hermitian: Bool = false) "
-    "-> Tensor", .args = linalg_ldl_solve_args, .n_args = 5, .n_outs = 0, .leaf = true});
+               .args = linalg_ldl_solve_args, .n_args = 5, .n_outs = 0, .leaf = true});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, bool,
                   Tensor&)> op_linalg_ldl_solve_into = make_op<void, const Tensor&, const Tensor&,
     const Tensor&, bool, Tensor&>(&linalg_ldl_solve_into_schema, linalg_ldl_solve_into_impl,
@@ -1855,17 +1708,15 @@ alignas(8) static constexpr ArgInfo orgqr_args[] = {{"self", ArgType::kTensor, f
                                                     {"input2", ArgType::kTensor, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema orgqr_schema =
-    schema_of({.name = "orgqr", .call = "orgqr",
-               .text = "orgqr(self: Tensor, input2: Tensor) -> Tensor", .args = orgqr_args,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "orgqr", .call = "orgqr", .args = orgqr_args, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_orgqr = make_op<TensorRef, const Tensor&,
     const Tensor&>(&orgqr_schema, orgqr_impl, nullptr);
 alignas(8) static constexpr OpSchema orgqr_into_schema =
-    schema_of({.name = "orgqr_into", .call = "orgqr_into",
-               .text = "orgqr(self: Tensor, input2: Tensor) -> Tensor", .args = orgqr_args,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+    schema_of({.name = "orgqr_into", .call = "orgqr_into", .args = orgqr_args, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_orgqr_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&orgqr_into_schema, orgqr_into_impl,
@@ -1878,21 +1729,17 @@ alignas(8) static constexpr ArgInfo lu_solve_args[] = {{"self", ArgType::kTensor
                                                         false}, {"dst", ArgType::kTensor, true,
     false}};
 alignas(8) static constexpr OpSchema lu_solve_schema =
-    schema_of({.name = "lu_solve", .call = "lu_solve",
-               .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
-               .args = lu_solve_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "lu_solve", .call = "lu_solve", .args = lu_solve_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_lu_solve =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&lu_solve_schema, lu_solve_impl,
     nullptr);
 alignas(8) static constexpr OpSchema lu_solve_into_schema =
-    schema_of({.name = "lu_solve_into", .call = "lu_solve_into",
-               .text = "lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
-               .args = lu_solve_args, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .structural = true, .leaf = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "lu_solve_into", .call = "lu_solve_into", .args = lu_solve_args, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, Tensor&)> op_lu_solve_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor&, Tensor&>(&lu_solve_into_schema,
     lu_solve_into_impl, into_autograd);
@@ -1905,11 +1752,9 @@ alignas(8) static constexpr ArgInfo triangular_solve_args[] =
      {"unitriangular", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema triangular_solve_schema =
     schema_of({.name = "triangular_solve", .call = "triangular_solve",
-    .text = "triangular_solve(self: Tensor, A: Tensor, upper: Bool = true, transpose: Bool = "
-    "false, unitriangular: Bool = false) -> (solution: Tensor, cloned_coefficient: Tensor)",
-    .args = triangular_solve_args, .n_args = 5, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = triangular_solve_args, .n_args = 5, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_triangular_solve =
     make_op<TensorPair, const Tensor&, const Tensor&, bool, bool, bool>(&triangular_solve_schema,
     impl::triangular_solve, nullptr);
@@ -1918,9 +1763,8 @@ constinit Op<TensorPair(const Tensor&, const Tensor&, bool, bool, bool)> op_tria
 alignas(8) static constexpr ArgInfo check_info_args[] = {{"info", ArgType::kTensor, false, false},
     {"what", ArgType::kInt, false, false}, {"op", ArgType::kStr, false, false}};
 alignas(8) static constexpr OpSchema check_info_schema =
-    schema_of({.name = "check_info", .call = "check_info",
-               .text = "check_info(info: Tensor, what: Int, op: Str) -> ()",
-               .args = check_info_args, .n_args = 3, .n_outs = 0, .internal = true, .leaf = true});
+    schema_of({.name = "check_info", .call = "check_info", .args = check_info_args, .n_args = 3,
+               .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(const Tensor&, int64_t, Str)> op_check_info = make_op<void, const Tensor&,
     int64_t, Str>(&check_info_schema, impl::check_info, nullptr);
 

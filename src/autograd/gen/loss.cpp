@@ -38,7 +38,6 @@ alignas(8) static constinit const NodeType absolute_difference_type = {"absolute
     127};
 alignas(8) static constexpr RecordedSchema absolute_difference_schema =
     {schema_of({.name = "absolute_difference", .call = "absolute_difference",
-                .text = "absolute_difference(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &absolute_difference_type};
@@ -98,10 +97,9 @@ static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& gra
 }
 alignas(8) static constexpr OpSchema absolute_difference_backward_schema =
     schema_of({.name = "absolute_difference_backward", .call = "absolute_difference_backward",
-    .text = "absolute_difference_backward(grad: Tensor, self: Tensor, other: Tensor) -> Tensor",
-    .args = args_like_greater_share, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .wide_unsigned = WideUnsigned::kMixed});
+               .args = args_like_greater_share, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&,
                        const Tensor&)> op_absolute_difference_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
@@ -135,7 +133,6 @@ alignas(8) static constinit const NodeType squared_difference_type = {"squared_d
     127};
 alignas(8) static constexpr RecordedSchema squared_difference_schema =
     {schema_of({.name = "squared_difference", .call = "squared_difference",
-                .text = "squared_difference(self: Tensor, other: Tensor) -> Tensor",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &squared_difference_type};
@@ -175,7 +172,6 @@ alignas(8) static constexpr ArgInfo smooth_difference_args[] =
      {"beta", ArgType::kFloat, false, false}};
 alignas(8) static constexpr RecordedSchema smooth_difference_schema =
     {schema_of({.name = "smooth_difference", .call = "smooth_difference",
-                .text = "smooth_difference(self: Tensor, other: Tensor, beta: Float) -> Tensor",
                 .args = smooth_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &smooth_difference_type};
@@ -228,10 +224,10 @@ alignas(8) static constexpr ArgInfo smooth_difference_backward_args[] =
      {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
 alignas(8) static constexpr RecordedSchema smooth_difference_backward_schema =
     {schema_of({.name = "smooth_difference_backward", .call = "smooth_difference_backward",
-    .text = "smooth_difference_backward(grad: Tensor, self: Tensor, other: Tensor, beta: Float) "
-    "-> Tensor", .args = smooth_difference_backward_args, .n_args = 4, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .wide_unsigned = WideUnsigned::kMixed}), &smooth_difference_backward_type};
+                .args = smooth_difference_backward_args, .n_args = 4, .n_outs = 1,
+                .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &smooth_difference_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_smooth_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&smooth_difference_backward_schema,
@@ -269,7 +265,6 @@ alignas(8) static constexpr ArgInfo huber_difference_args[] =
      {"delta", ArgType::kFloat, false, false}};
 alignas(8) static constexpr RecordedSchema huber_difference_schema =
     {schema_of({.name = "huber_difference", .call = "huber_difference",
-                .text = "huber_difference(self: Tensor, other: Tensor, delta: Float) -> Tensor",
                 .args = huber_difference_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &huber_difference_type};
@@ -323,10 +318,10 @@ alignas(8) static constexpr ArgInfo huber_difference_backward_args[] =
      {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
 alignas(8) static constexpr RecordedSchema huber_difference_backward_schema =
     {schema_of({.name = "huber_difference_backward", .call = "huber_difference_backward",
-    .text = "huber_difference_backward(grad: Tensor, self: Tensor, other: Tensor, delta: Float) "
-    "-> Tensor", .args = huber_difference_backward_args, .n_args = 4, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .wide_unsigned = WideUnsigned::kMixed}), &huber_difference_backward_type};
+                .args = huber_difference_backward_args, .n_args = 4, .n_outs = 1,
+                .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &huber_difference_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&,
                        double)> op_huber_difference_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double>(&huber_difference_backward_schema,
@@ -360,7 +355,6 @@ alignas(8) static constexpr ArgInfo bernoulli_entropy_args[] =
     {{"self", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema bernoulli_entropy_schema =
     {schema_of({.name = "bernoulli_entropy", .call = "bernoulli_entropy",
-                .text = "bernoulli_entropy(self: Tensor, target: Tensor) -> Tensor",
                 .args = bernoulli_entropy_args, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &bernoulli_entropy_type};
@@ -435,10 +429,9 @@ alignas(8) static constexpr ArgInfo bernoulli_entropy_backward_args[] =
      {"target", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema bernoulli_entropy_backward_schema =
     schema_of({.name = "bernoulli_entropy_backward", .call = "bernoulli_entropy_backward",
-    .text = "bernoulli_entropy_backward(grad: Tensor, self: Tensor, target: Tensor) -> Tensor",
-    .args = bernoulli_entropy_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-    .wide_unsigned = WideUnsigned::kMixed});
+               .args = bernoulli_entropy_backward_args, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoulli_entropy_backward =
     make_op<TensorRef, const Tensor&, const Tensor&,
             const Tensor&>(&bernoulli_entropy_backward_schema, bernoulli_entropy_backward_impl,
@@ -446,22 +439,20 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_bernoull
 
 // ---- l1_loss ----
 alignas(8) static constexpr OpSchema l1_loss_schema =
-    schema_of({.name = "l1_loss", .call = "l1_loss",
-    .text = "l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
-    "weight: Tensor? = None) -> Tensor", .args = args_like_l1_loss, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+    schema_of({.name = "l1_loss", .call = "l1_loss", .args = args_like_l1_loss, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&l1_loss_schema,
     impl::l1_loss, nullptr);
 
 // ---- mse_loss ----
 alignas(8) static constexpr OpSchema mse_loss_schema =
-    schema_of({.name = "mse_loss", .call = "mse_loss",
-    .text = "mse_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
-    "weight: Tensor? = None) -> Tensor", .args = args_like_l1_loss, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+    schema_of({.name = "mse_loss", .call = "mse_loss", .args = args_like_l1_loss, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, const Tensor*)> op_mse_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, const Tensor*>(&mse_loss_schema,
     impl::mse_loss, nullptr);
@@ -472,11 +463,10 @@ alignas(8) static constexpr ArgInfo smooth_l1_loss_args[] =
      {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}},
      {"beta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
 alignas(8) static constexpr OpSchema smooth_l1_loss_schema =
-    schema_of({.name = "smooth_l1_loss", .call = "smooth_l1_loss",
-    .text = "smooth_l1_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
-    "beta: Float = 1.0) -> Tensor", .args = smooth_l1_loss_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+    schema_of({.name = "smooth_l1_loss", .call = "smooth_l1_loss", .args = smooth_l1_loss_args,
+               .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_smooth_l1_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&smooth_l1_loss_schema,
     impl::smooth_l1_loss, nullptr);
@@ -488,11 +478,10 @@ alignas(8) static constexpr ArgInfo huber_loss_args[] = {{"input", ArgType::kTen
     {"delta", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}},
     {"weight", ArgType::kOptTensor, false, true}};
 alignas(8) static constexpr OpSchema huber_loss_schema =
-    schema_of({.name = "huber_loss", .call = "huber_loss",
-    .text = "huber_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = \"mean\", "
-    "delta: Float = 1.0, weight: Tensor? = None) -> Tensor", .args = huber_loss_args, .n_args = 5,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
+    schema_of({.name = "huber_loss", .call = "huber_loss", .args = huber_loss_args, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double,
                        const Tensor*)> op_huber_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*>(&huber_loss_schema, impl::huber_loss, nullptr);
@@ -500,10 +489,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double,
 // ---- binary_cross_entropy ----
 alignas(8) static constexpr OpSchema binary_cross_entropy_schema =
     schema_of({.name = "binary_cross_entropy", .call = "binary_cross_entropy",
-    .text = "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, "
-    "reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = args_like_binary_cross_entropy,
-    .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = args_like_binary_cross_entropy, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_binary_cross_entropy = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&binary_cross_entropy_schema, impl::binary_cross_entropy,
@@ -518,11 +506,10 @@ alignas(8) static constexpr ArgInfo binary_cross_entropy_with_logits_args[] =
 alignas(8) static constexpr OpSchema binary_cross_entropy_with_logits_schema =
     schema_of({.name = "binary_cross_entropy_with_logits",
                .call = "binary_cross_entropy_with_logits",
-    .text = "binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor? = "
-    "None, reduction: Enum<Reduction> = \"mean\", pos_weight: Tensor? = None) -> Tensor",
-    .args = binary_cross_entropy_with_logits_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+               .args = binary_cross_entropy_with_logits_args, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t,
                        const Tensor*)> op_binary_cross_entropy_with_logits =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
@@ -538,11 +525,10 @@ alignas(8) static constexpr ArgInfo kl_div_args[] = {{"input", ArgType::kTensor,
                                                      {"log_target", ArgType::kBool, false, true, 0,
                                                       ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema kl_div_schema =
-    schema_of({.name = "kl_div", .call = "kl_div",
-    .text = "kl_div(input: Tensor, target: Tensor, reduction: Enum<KlReduction> = \"mean\", "
-    "log_target: Bool = false) -> Tensor", .args = kl_div_args, .n_args = 4, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+    schema_of({.name = "kl_div", .call = "kl_div", .args = kl_div_args, .n_args = 4, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, bool)> op_kl_div =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, bool>(&kl_div_schema, impl::kl_div,
     nullptr);
@@ -557,11 +543,10 @@ alignas(8) static constexpr ArgInfo nll_loss_args[] = {{"input", ArgType::kTenso
                                                         kReductionValues, ArgDefault::kInt,
                                                         {.i = 1}}};
 alignas(8) static constexpr OpSchema nll_loss_schema =
-    schema_of({.name = "nll_loss", .call = "nll_loss",
-    .text = "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: Int = "
-    "-100, reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = nll_loss_args, .n_args = 5,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
+    schema_of({.name = "nll_loss", .call = "nll_loss", .args = nll_loss_args, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t)> op_nll_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*, int64_t,
             int64_t>(&nll_loss_schema, impl::nll_loss, nullptr);
@@ -615,10 +600,8 @@ static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Te
 }
 alignas(8) static constexpr OpSchema native_nll_loss_schema =
     schema_of({.name = "native_nll_loss", .call = "native_nll_loss",
-    .text = "native_nll_loss(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: Int, "
-    "reduction: Enum<Reduction>) -> (loss: Tensor, row_weight: PlainTensor)",
-    .args = args_like_native_nll_loss, .n_args = 5, .n_outs = 2, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow});
+               .args = args_like_native_nll_loss, .n_args = 5, .n_outs = 2, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, int64_t,
                         int64_t)> op_native_nll_loss = make_op<TensorPair, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t>(&native_nll_loss_schema, impl::native_nll_loss,
@@ -679,9 +662,8 @@ alignas(8) static constexpr ArgInfo nll_loss_backward_args[] =
      {"ignore_index", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema nll_loss_backward_schema =
     schema_of({.name = "nll_loss_backward", .call = "nll_loss_backward",
-    .text = "nll_loss_backward(grad: Tensor, input: Tensor, target: Tensor, row_weight: Tensor, "
-    "ignore_index: Int) -> Tensor", .args = nll_loss_backward_args, .n_args = 5, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
+               .args = nll_loss_backward_args, .n_args = 5, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        int64_t)> op_nll_loss_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, int64_t>(&nll_loss_backward_schema,
@@ -695,12 +677,10 @@ alignas(8) static constexpr ArgInfo cross_entropy_args[] =
      {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}},
      {"label_smoothing", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}}};
 alignas(8) static constexpr OpSchema cross_entropy_schema =
-    schema_of({.name = "cross_entropy", .call = "cross_entropy",
-    .text = "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: "
-    "Int = -100, reduction: Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
-    .args = cross_entropy_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+    schema_of({.name = "cross_entropy", .call = "cross_entropy", .args = cross_entropy_args,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t,
                        double)> op_cross_entropy = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor*, int64_t, int64_t, double>(&cross_entropy_schema, impl::cross_entropy, nullptr);
@@ -758,10 +738,8 @@ static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, c
 }
 alignas(8) static constexpr OpSchema native_cross_entropy_schema =
     schema_of({.name = "native_cross_entropy", .call = "native_cross_entropy",
-    .text = "native_cross_entropy(input: Tensor, target: Tensor, weight: Tensor?, ignore_index: "
-    "Int, reduction: Enum<Reduction>) -> (loss: Tensor, lse: PlainTensor, row_weight: PlainTensor)",
-    .args = args_like_native_nll_loss, .n_args = 5, .n_outs = 3, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow});
+               .args = args_like_native_nll_loss, .n_args = 5, .n_outs = 3, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, int64_t,
                           int64_t)> op_native_cross_entropy = make_op<TensorTriple, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t>(&native_cross_entropy_schema,
@@ -837,10 +815,8 @@ alignas(8) static constexpr ArgInfo cross_entropy_backward_args[] =
      {"row_weight", ArgType::kTensor, false, false}, {"ignore_index", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema cross_entropy_backward_schema =
     schema_of({.name = "cross_entropy_backward", .call = "cross_entropy_backward",
-    .text = "cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor, lse: Tensor, "
-    "row_weight: Tensor, ignore_index: Int) -> Tensor", .args = cross_entropy_backward_args,
-    .n_args = 6, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kRow});
+               .args = cross_entropy_backward_args, .n_args = 6, .n_outs = 1,
+               .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        int64_t)> op_cross_entropy_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -856,11 +832,9 @@ alignas(8) static constexpr ArgInfo poisson_nll_loss_args[] =
      {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema poisson_nll_loss_schema =
     schema_of({.name = "poisson_nll_loss", .call = "poisson_nll_loss",
-    .text = "poisson_nll_loss(input: Tensor, target: Tensor, log_input: Bool = true, full: Bool = "
-    "false, eps: Float = 1e-8, reduction: Enum<Reduction> = \"mean\") -> Tensor",
-    .args = poisson_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+               .args = poisson_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, double,
                        int64_t)> op_poisson_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, bool, bool, double, int64_t>(&poisson_nll_loss_schema, impl::poisson_nll_loss,
@@ -875,10 +849,8 @@ alignas(8) static constexpr ArgInfo gaussian_nll_loss_args[] =
      {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema gaussian_nll_loss_schema =
     schema_of({.name = "gaussian_nll_loss", .call = "gaussian_nll_loss",
-    .text = "gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: Bool = false, "
-    "eps: Float = 1e-6, reduction: Enum<Reduction> = \"mean\") -> Tensor",
-    .args = gaussian_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = gaussian_nll_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, bool, double,
                        int64_t)> op_gaussian_nll_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, bool, double, int64_t>(&gaussian_nll_loss_schema,
@@ -891,10 +863,9 @@ alignas(8) static constexpr ArgInfo hinge_embedding_loss_args[] =
      {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema hinge_embedding_loss_schema =
     schema_of({.name = "hinge_embedding_loss", .call = "hinge_embedding_loss",
-    .text = "hinge_embedding_loss(input: Tensor, target: Tensor, margin: Float = 1.0, reduction: "
-    "Enum<Reduction> = \"mean\") -> Tensor", .args = hinge_embedding_loss_args, .n_args = 4,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
+               .args = hinge_embedding_loss_args, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_embedding_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&hinge_embedding_loss_schema,
     impl::hinge_embedding_loss, nullptr);
@@ -902,11 +873,10 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_hinge_
 // ---- cosine_embedding_loss ----
 alignas(8) static constexpr OpSchema cosine_embedding_loss_schema =
     schema_of({.name = "cosine_embedding_loss", .call = "cosine_embedding_loss",
-    .text = "cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float "
-    "= 0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor",
-    .args = args_like_cosine_embedding_loss, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+               .args = args_like_cosine_embedding_loss, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_cosine_embedding_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&cosine_embedding_loss_schema,
@@ -915,11 +885,10 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
 // ---- margin_ranking_loss ----
 alignas(8) static constexpr OpSchema margin_ranking_loss_schema =
     schema_of({.name = "margin_ranking_loss", .call = "margin_ranking_loss",
-    .text = "margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: Float = "
-    "0.0, reduction: Enum<Reduction> = \"mean\") -> Tensor",
-    .args = args_like_cosine_embedding_loss, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+               .args = args_like_cosine_embedding_loss, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double,
                        int64_t)> op_margin_ranking_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, int64_t>(&margin_ranking_loss_schema,
@@ -940,8 +909,7 @@ static void log1p_exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
 alignas(8) static constinit const NodeType log1p_exp_type = {"log1p_exp", log1p_exp_apply,
     destroy_parts<1, 0>, sizeof(log1p_exp_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log1p_exp_schema =
-    {schema_of({.name = "log1p_exp", .call = "log1p_exp",
-                .text = "log1p_exp(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    {schema_of({.name = "log1p_exp", .call = "log1p_exp", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true}),
      &log1p_exp_type};
 constinit Op<TensorRef(const Tensor&)> op_log1p_exp =
@@ -950,10 +918,9 @@ constinit Op<TensorRef(const Tensor&)> op_log1p_exp =
 // ---- soft_margin_loss ----
 alignas(8) static constexpr OpSchema soft_margin_loss_schema =
     schema_of({.name = "soft_margin_loss", .call = "soft_margin_loss",
-    .text = "soft_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
-    "\"mean\") -> Tensor", .args = args_like_soft_margin_loss, .n_args = 3, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+               .args = args_like_soft_margin_loss, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_soft_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&soft_margin_loss_schema,
     impl::soft_margin_loss, nullptr);
@@ -969,11 +936,9 @@ alignas(8) static constexpr ArgInfo triplet_margin_loss_args[] =
      {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema triplet_margin_loss_schema =
     schema_of({.name = "triplet_margin_loss", .call = "triplet_margin_loss",
-    .text = "triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: "
-    "Float = 1.0, p: Float = 2.0, eps: Float = 1e-6, swap: Bool = false, reduction: "
-    "Enum<Reduction> = \"mean\") -> Tensor", .args = triplet_margin_loss_args, .n_args = 8,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
+               .args = triplet_margin_loss_args, .n_args = 8, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, double, double, double, bool,
                        int64_t)> op_triplet_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, double, double, double, bool,
@@ -988,11 +953,9 @@ alignas(8) static constexpr ArgInfo multi_margin_loss_args[] =
                                                     kReductionValues, ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema multi_margin_loss_schema =
     schema_of({.name = "multi_margin_loss", .call = "multi_margin_loss",
-    .text = "multi_margin_loss(input: Tensor, target: Tensor, p: Int = 1, margin: Float = 1.0, "
-    "weight: Tensor? = None, reduction: Enum<Reduction> = \"mean\") -> Tensor",
-    .args = multi_margin_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+               .args = multi_margin_loss_args, .n_args = 6, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tensor*,
                        int64_t)> op_multi_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, double, const Tensor*, int64_t>(&multi_margin_loss_schema,
@@ -1001,10 +964,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double, const Tens
 // ---- multilabel_margin_loss ----
 alignas(8) static constexpr OpSchema multilabel_margin_loss_schema =
     schema_of({.name = "multilabel_margin_loss", .call = "multilabel_margin_loss",
-    .text = "multilabel_margin_loss(input: Tensor, target: Tensor, reduction: Enum<Reduction> = "
-    "\"mean\") -> Tensor", .args = args_like_soft_margin_loss, .n_args = 3, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+               .args = args_like_soft_margin_loss, .n_args = 3, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_margin_loss =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&multilabel_margin_loss_schema,
     impl::multilabel_margin_loss, nullptr);
@@ -1012,10 +974,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_multilabel_mar
 // ---- multilabel_soft_margin_loss ----
 alignas(8) static constexpr OpSchema multilabel_soft_margin_loss_schema =
     schema_of({.name = "multilabel_soft_margin_loss", .call = "multilabel_soft_margin_loss",
-    .text = "multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor? = None, "
-    "reduction: Enum<Reduction> = \"mean\") -> Tensor", .args = args_like_binary_cross_entropy,
-    .n_args = 4, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_binary_cross_entropy, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*,
                        int64_t)> op_multilabel_soft_margin_loss = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t>(&multilabel_soft_margin_loss_schema,
@@ -1030,11 +990,8 @@ alignas(8) static constexpr ArgInfo linear_cross_entropy_args[] =
      {"label_smoothing", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.0}}};
 alignas(8) static constexpr OpSchema linear_cross_entropy_schema =
     schema_of({.name = "linear_cross_entropy", .call = "linear_cross_entropy",
-    .text = "linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, "
-    "linear_bias: Tensor? = None, weight: Tensor? = None, ignore_index: Int? = None, reduction: "
-    "Enum<Reduction> = \"mean\", label_smoothing: Float = 0.0) -> Tensor",
-    .args = linear_cross_entropy_args, .n_args = 8, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = linear_cross_entropy_args, .n_args = 8, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
                        Opt<int64_t>, int64_t, double)> op_linear_cross_entropy =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*,
@@ -1049,12 +1006,10 @@ alignas(8) static constexpr ArgInfo ctc_loss_args[] =
      {"reduction", ArgType::kEnum, false, true, kReductionValues, ArgDefault::kInt, {.i = 1}},
      {"zero_infinity", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema ctc_loss_schema =
-    schema_of({.name = "ctc_loss", .call = "ctc_loss",
-    .text = "ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: "
-    "Tensor, blank: Int = 0, reduction: Enum<Reduction> = \"mean\", zero_infinity: Bool = false) "
-    "-> Tensor", .args = ctc_loss_args, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "ctc_loss", .call = "ctc_loss", .args = ctc_loss_args, .n_args = 7,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss = make_op<TensorRef, const Tensor&, const Tensor&,
                                                     const Tensor&, const Tensor&, int64_t, int64_t,
@@ -1142,11 +1097,9 @@ alignas(8) static constexpr ArgInfo native_ctc_loss_args[] =
      {"max_target", ArgType::kInt, false, false}, {"blank", ArgType::kInt, false, false},
      {"zero_infinity", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema native_ctc_loss_schema =
-    schema_of({.name = "native_ctc_loss", .call = "native_ctc_loss",
-    .text = "native_ctc_loss(log_probs: Tensor, targets: Tensor, offsets: Tensor, input_lengths: "
-    "Tensor, target_lengths: Tensor, max_target: Int, blank: Int, zero_infinity: Bool) -> (loss: "
-    "Tensor, log_alpha: PlainTensor)", .args = native_ctc_loss_args, .n_args = 8, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "native_ctc_loss", .call = "native_ctc_loss", .args = native_ctc_loss_args,
+               .n_args = 8, .n_outs = 2, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                         int64_t, int64_t, bool)> op_native_ctc_loss =
     make_op<TensorPair, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -1212,10 +1165,8 @@ alignas(8) static constexpr ArgInfo ctc_loss_backward_args[] =
      {"zero_infinity", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema ctc_loss_backward_schema =
     schema_of({.name = "ctc_loss_backward", .call = "ctc_loss_backward",
-    .text = "ctc_loss_backward(grad: Tensor, log_probs: Tensor, targets: Tensor, offsets: Tensor, "
-    "input_lengths: Tensor, target_lengths: Tensor, loss: Tensor, log_alpha: Tensor, max_target: "
-    "Int, blank: Int, zero_infinity: Bool) -> Tensor", .args = ctc_loss_backward_args, .n_args = 11,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
+               .args = ctc_loss_backward_args, .n_args = 11, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        bool)> op_ctc_loss_backward = make_op<TensorRef, const Tensor&,

@@ -14,17 +14,15 @@ namespace TT_NS {
 
 // ---- matmul ----
 alignas(8) static constexpr OpSchema matmul_schema =
-    schema_of({.name = "matmul", .call = "matmul",
-               .text = "matmul(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "matmul", .call = "matmul", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul = make_op<TensorRef, const Tensor&,
     const Tensor&>(&matmul_schema, impl::matmul, nullptr);
 alignas(8) static constexpr OpSchema matmul_into_schema =
-    schema_of({.name = "matmul_into", .call = "matmul_into",
-               .text = "matmul(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "matmul_into", .call = "matmul_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_matmul_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&matmul_into_schema, matmul_into_impl,
     into_autograd);
@@ -77,10 +75,9 @@ static double matmul_stack_flops([[maybe_unused]] const Value* args,
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
 alignas(8) static constexpr OpSchema matmul_stack_schema =
-    schema_of({.name = "matmul_stack", .call = "matmul_stack",
-               .text = "matmul_stack(self: Tensor, other: Tensor) -> Tensor",
-               .args = args_like_rest_trunc, .flops = matmul_stack_flops, .n_args = 2, .n_outs = 1,
-               .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kProduct,
+    schema_of({.name = "matmul_stack", .call = "matmul_stack", .args = args_like_rest_trunc,
+               .flops = matmul_stack_flops, .n_args = 2, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kProduct,
                .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_matmul_stack =
     make_op<TensorRef, const Tensor&, const Tensor&>(&matmul_stack_schema, impl::matmul_stack,
@@ -92,18 +89,16 @@ alignas(8) static constexpr ArgInfo linear_args[] = {{"input", ArgType::kTensor,
                                                      {"bias", ArgType::kOptTensor, false, true},
                                                      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema linear_schema =
-    schema_of({.name = "linear", .call = "linear",
-               .text = "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
-               .args = linear_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linear", .call = "linear", .args = linear_args, .n_args = 3, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_schema, impl::linear,
     nullptr);
 alignas(8) static constexpr OpSchema linear_into_schema =
-    schema_of({.name = "linear_into", .call = "linear_into",
-               .text = "linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
-               .args = linear_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "linear_into", .call = "linear_into", .args = linear_args, .n_args = 4,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor*, Tensor&)> op_linear_into =
     make_op<void, const Tensor&, const Tensor&, const Tensor*, Tensor&>(&linear_into_schema,
     linear_into_impl, into_autograd);
@@ -159,10 +154,9 @@ static double linear_rows_flops([[maybe_unused]] const Value* args,
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
 alignas(8) static constexpr OpSchema linear_rows_schema =
-    schema_of({.name = "linear_rows", .call = "linear_rows",
-               .text = "linear_rows(input: Tensor, weight: Tensor, bias: Tensor?) -> Tensor",
-               .args = linear_rows_args, .flops = linear_rows_flops, .n_args = 3, .n_outs = 1,
-               .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kProduct,
+    schema_of({.name = "linear_rows", .call = "linear_rows", .args = linear_rows_args,
+               .flops = linear_rows_flops, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kProduct,
                .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*)> op_linear_rows =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*>(&linear_rows_schema,
@@ -207,11 +201,10 @@ static double addmm_flops([[maybe_unused]] const Value* args,
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
 alignas(8) static constexpr RecordedSchema addmm_schema =
-    {schema_of({.name = "addmm", .call = "addmm",
-    .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addmm_args, .flops = addmm_flops, .n_args = 5, .n_outs = 1,
-    .differentiable = true, .leaf = true, .kind = OpKind::kProduct,
-    .autocast = {Autocast::kLower, Autocast::kLower}}), &addmm_type};
+    {schema_of({.name = "addmm", .call = "addmm", .args = addmm_args, .flops = addmm_flops,
+                .n_args = 5, .n_outs = 1, .differentiable = true, .leaf = true,
+                .kind = OpKind::kProduct, .autocast = {Autocast::kLower, Autocast::kLower}}),
+     &addmm_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmm_schema, impl::addmm, record_like_addmm);
@@ -227,18 +220,15 @@ static double addmm__flops([[maybe_unused]] const Value* args,
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
 alignas(8) static constexpr RecordedSchema addmm__schema =
-    {schema_of({.name = "addmm_", .call = "addmm_",
-    .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addmm__args, .flops = addmm__flops, .n_args = 5, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kProduct}), &addmm_type};
+    {schema_of({.name = "addmm_", .call = "addmm_", .args = addmm__args, .flops = addmm__flops,
+                .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+                .kind = OpKind::kProduct}), &addmm_type};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmm__schema, addmm__impl, record_like_addmm_);
 alignas(8) static constexpr OpSchema addmm_into_schema =
-    schema_of({.name = "addmm_into", .call = "addmm_into",
-    .text = "addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addmm_args, .n_args = 6, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kProduct});
+    schema_of({.name = "addmm_into", .call = "addmm_into", .args = addmm_args, .n_args = 6,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kProduct});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addmm_into = make_op<void, const Tensor&, const Tensor&,
                                                     const Tensor&, const Scalar&, const Scalar&,
@@ -279,11 +269,10 @@ static double baddbmm_flops([[maybe_unused]] const Value* args,
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
 alignas(8) static constexpr RecordedSchema baddbmm_schema =
-    {schema_of({.name = "baddbmm", .call = "baddbmm",
-    .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
-    "Scalar = 1) -> Tensor", .args = args_like_baddbmm, .flops = baddbmm_flops, .n_args = 5,
-    .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kProduct,
-    .autocast = {Autocast::kLower, Autocast::kLower}}), &baddbmm_type};
+    {schema_of({.name = "baddbmm", .call = "baddbmm", .args = args_like_baddbmm,
+                .flops = baddbmm_flops, .n_args = 5, .n_outs = 1, .differentiable = true,
+                .leaf = true, .kind = OpKind::kProduct,
+                .autocast = {Autocast::kLower, Autocast::kLower}}), &baddbmm_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_baddbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&baddbmm_schema, impl::baddbmm, record_like_addmm);
@@ -292,20 +281,18 @@ static double baddbmm__flops([[maybe_unused]] const Value* args,
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));
 }
 alignas(8) static constexpr RecordedSchema baddbmm__schema =
-    {schema_of({.name = "baddbmm_", .call = "baddbmm_",
-    .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
-    "Scalar = 1) -> Tensor", .args = args_like_baddbmm_, .flops = baddbmm__flops, .n_args = 5,
-    .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kProduct}), &baddbmm_type};
+    {schema_of({.name = "baddbmm_", .call = "baddbmm_", .args = args_like_baddbmm_,
+                .flops = baddbmm__flops, .n_args = 5, .n_outs = 0, .differentiable = true,
+                .leaf = true, .kind = OpKind::kProduct}), &baddbmm_type};
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&,
                   const Scalar&)> op_baddbmm_ = make_op<void, Tensor&, const Tensor&, const Tensor&,
                                                         const Scalar&,
                                                         const Scalar&>(&baddbmm__schema,
     baddbmm__impl, record_like_addmm_);
 alignas(8) static constexpr OpSchema baddbmm_into_schema =
-    schema_of({.name = "baddbmm_into", .call = "baddbmm_into",
-    .text = "baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: "
-    "Scalar = 1) -> Tensor", .args = args_like_baddbmm, .n_args = 6, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kProduct});
+    schema_of({.name = "baddbmm_into", .call = "baddbmm_into", .args = args_like_baddbmm,
+               .n_args = 6, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kProduct});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_baddbmm_into = make_op<void, const Tensor&, const Tensor&,
                                                       const Tensor&, const Scalar&, const Scalar&,
@@ -314,31 +301,29 @@ constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, co
 
 // ---- mm ----
 alignas(8) static constexpr OpSchema mm_schema =
-    schema_of({.name = "mm", .call = "mm", .text = "mm(self: Tensor, mat2: Tensor) -> Tensor",
-               .args = args_like_mm, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "mm", .call = "mm", .args = args_like_mm, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mm_schema, impl::mm, nullptr);
 alignas(8) static constexpr OpSchema mm_into_schema =
-    schema_of({.name = "mm_into", .call = "mm_into",
-               .text = "mm(self: Tensor, mat2: Tensor) -> Tensor", .args = args_like_mm,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "mm_into", .call = "mm_into", .args = args_like_mm, .n_args = 3, .n_outs = 0,
+               .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mm_into_schema, mm_into_impl, into_autograd);
 
 // ---- bmm ----
 alignas(8) static constexpr OpSchema bmm_schema =
-    schema_of({.name = "bmm", .call = "bmm", .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor",
-               .args = args_like_mm, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "bmm", .call = "bmm", .args = args_like_mm, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_bmm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&bmm_schema, impl::bmm, nullptr);
 alignas(8) static constexpr OpSchema bmm_into_schema =
-    schema_of({.name = "bmm_into", .call = "bmm_into",
-               .text = "bmm(self: Tensor, mat2: Tensor) -> Tensor", .args = args_like_mm,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "bmm_into", .call = "bmm_into", .args = args_like_mm, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_bmm_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&bmm_into_schema, bmm_into_impl, into_autograd);
 
@@ -347,15 +332,14 @@ alignas(8) static constexpr ArgInfo mv_args[] = {{"self", ArgType::kTensor, fals
                                                  {"vec", ArgType::kTensor, false, false},
                                                  {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema mv_schema =
-    schema_of({.name = "mv", .call = "mv", .text = "mv(self: Tensor, vec: Tensor) -> Tensor",
-               .args = mv_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "mv", .call = "mv", .args = mv_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_mv = make_op<TensorRef, const Tensor&,
     const Tensor&>(&mv_schema, impl::mv, nullptr);
 alignas(8) static constexpr OpSchema mv_into_schema =
-    schema_of({.name = "mv_into", .call = "mv_into",
-               .text = "mv(self: Tensor, vec: Tensor) -> Tensor", .args = mv_args, .n_args = 3,
-               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    schema_of({.name = "mv_into", .call = "mv_into", .args = mv_args, .n_args = 3, .n_outs = 0,
+               .structural = true, .leaf = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_mv_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&mv_into_schema, mv_into_impl, into_autograd);
@@ -365,15 +349,14 @@ alignas(8) static constexpr ArgInfo dot_args[] = {{"self", ArgType::kTensor, fal
                                                   {"tensor", ArgType::kTensor, false, false},
                                                   {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema dot_schema =
-    schema_of({.name = "dot", .call = "dot", .text = "dot(self: Tensor, tensor: Tensor) -> Tensor",
-               .args = dot_args, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dot", .call = "dot", .args = dot_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_dot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&dot_schema, impl::dot, nullptr);
 alignas(8) static constexpr OpSchema dot_into_schema =
-    schema_of({.name = "dot_into", .call = "dot_into",
-               .text = "dot(self: Tensor, tensor: Tensor) -> Tensor", .args = dot_args, .n_args = 3,
-               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+    schema_of({.name = "dot_into", .call = "dot_into", .args = dot_args, .n_args = 3, .n_outs = 0,
+               .structural = true, .leaf = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_dot_into = make_op<void, const Tensor&,
     const Tensor&, Tensor&>(&dot_into_schema, dot_into_impl, into_autograd);
@@ -383,17 +366,15 @@ alignas(8) static constexpr ArgInfo outer_args[] = {{"self", ArgType::kTensor, f
                                                     {"vec2", ArgType::kTensor, false, false},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema outer_schema =
-    schema_of({.name = "outer", .call = "outer",
-               .text = "outer(self: Tensor, vec2: Tensor) -> Tensor", .args = outer_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "outer", .call = "outer", .args = outer_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_outer = make_op<TensorRef, const Tensor&,
     const Tensor&>(&outer_schema, impl::outer, nullptr);
 alignas(8) static constexpr OpSchema outer_into_schema =
-    schema_of({.name = "outer_into", .call = "outer_into",
-               .text = "outer(self: Tensor, vec2: Tensor) -> Tensor", .args = outer_args,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "outer_into", .call = "outer_into", .args = outer_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_outer_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&outer_into_schema, outer_into_impl,
     into_autograd);
@@ -403,9 +384,8 @@ alignas(8) static constexpr ArgInfo einsum_args[] = {{"equation", ArgType::kStr,
                                                      {"operands", ArgType::kTensorList, false,
                                                       false}};
 alignas(8) static constexpr OpSchema einsum_schema =
-    schema_of({.name = "einsum", .call = "einsum",
-               .text = "einsum(equation: Str, operands: Tensor[]) -> Tensor", .args = einsum_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "einsum", .call = "einsum", .args = einsum_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(Str, TensorSpan)> op_einsum = make_op<TensorRef, Str,
     TensorSpan>(&einsum_schema, impl::einsum, nullptr);
@@ -420,10 +400,9 @@ alignas(8) static constexpr ArgInfo addmv_args[] = {{"self", ArgType::kTensor, f
                                                      ArgDefault::kInt, {.i = 1}},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema addmv_schema =
-    schema_of({.name = "addmv", .call = "addmv",
-    .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addmv_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "addmv", .call = "addmv", .args = addmv_args, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addmv = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addmv_schema, impl::addmv, nullptr);
@@ -435,18 +414,16 @@ alignas(8) static constexpr ArgInfo addmv__args[] = {{"self", ArgType::kTensor, 
                                                      {"alpha", ArgType::kScalar, false, true, 0,
                                                       ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema addmv__schema =
-    schema_of({.name = "addmv_", .call = "addmv_",
-    .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addmv__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "addmv_", .call = "addmv_", .args = addmv__args, .n_args = 5, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addmv_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addmv__schema, addmv__impl, nullptr);
 alignas(8) static constexpr OpSchema addmv_into_schema =
-    schema_of({.name = "addmv_into", .call = "addmv_into",
-    .text = "addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addmv_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "addmv_into", .call = "addmv_into", .args = addmv_args, .n_args = 6,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addmv_into = make_op<void, const Tensor&, const Tensor&,
                                                     const Tensor&, const Scalar&, const Scalar&,
@@ -463,10 +440,9 @@ alignas(8) static constexpr ArgInfo addr_args[] = {{"self", ArgType::kTensor, fa
                                                     ArgDefault::kInt, {.i = 1}},
                                                    {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema addr_schema =
-    schema_of({.name = "addr", .call = "addr",
-    .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addr_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "addr", .call = "addr", .args = addr_args, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addr = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addr_schema, impl::addr, nullptr);
@@ -478,18 +454,16 @@ alignas(8) static constexpr ArgInfo addr__args[] = {{"self", ArgType::kTensor, t
                                                     {"alpha", ArgType::kScalar, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema addr__schema =
-    schema_of({.name = "addr_", .call = "addr_",
-    .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addr__args, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "addr_", .call = "addr_", .args = addr__args, .n_args = 5, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addr_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addr__schema, addr__impl, nullptr);
 alignas(8) static constexpr OpSchema addr_into_schema =
-    schema_of({.name = "addr_into", .call = "addr_into",
-    .text = "addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = 1, alpha: Scalar = 1) "
-    "-> Tensor", .args = addr_args, .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "addr_into", .call = "addr_into", .args = addr_args, .n_args = 6,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addr_into = make_op<void, const Tensor&, const Tensor&,
                                                    const Tensor&, const Scalar&, const Scalar&,
@@ -498,26 +472,23 @@ constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, co
 
 // ---- addbmm ----
 alignas(8) static constexpr OpSchema addbmm_schema =
-    schema_of({.name = "addbmm", .call = "addbmm",
-    .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
-    "= 1) -> Tensor", .args = args_like_baddbmm, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "addbmm", .call = "addbmm", .args = args_like_baddbmm, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Scalar&,
                        const Scalar&)> op_addbmm = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, const Scalar&, const Scalar&>(&addbmm_schema, impl::addbmm, nullptr);
 alignas(8) static constexpr OpSchema addbmm__schema =
-    schema_of({.name = "addbmm_", .call = "addbmm_",
-    .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
-    "= 1) -> Tensor", .args = args_like_baddbmm_, .n_args = 5, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "addbmm_", .call = "addbmm_", .args = args_like_baddbmm_, .n_args = 5,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&)> op_addbmm_ =
     make_op<void, Tensor&, const Tensor&, const Tensor&, const Scalar&,
             const Scalar&>(&addbmm__schema, addbmm__impl, nullptr);
 alignas(8) static constexpr OpSchema addbmm_into_schema =
-    schema_of({.name = "addbmm_into", .call = "addbmm_into",
-    .text = "addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = 1, alpha: Scalar "
-    "= 1) -> Tensor", .args = args_like_baddbmm, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "addbmm_into", .call = "addbmm_into", .args = args_like_baddbmm, .n_args = 6,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, const Scalar&,
                   Tensor&)> op_addbmm_into = make_op<void, const Tensor&, const Tensor&,
                                                      const Tensor&, const Scalar&, const Scalar&,
@@ -526,34 +497,30 @@ constinit Op<void(const Tensor&, const Tensor&, const Tensor&, const Scalar&, co
 
 // ---- vdot ----
 alignas(8) static constexpr OpSchema vdot_schema =
-    schema_of({.name = "vdot", .call = "vdot",
-               .text = "vdot(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "vdot", .call = "vdot", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_vdot = make_op<TensorRef, const Tensor&,
     const Tensor&>(&vdot_schema, impl::vdot, nullptr);
 alignas(8) static constexpr OpSchema vdot_into_schema =
-    schema_of({.name = "vdot_into", .call = "vdot_into",
-               .text = "vdot(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "vdot_into", .call = "vdot_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_vdot_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&vdot_into_schema, vdot_into_impl,
     into_autograd);
 
 // ---- inner ----
 alignas(8) static constexpr OpSchema inner_schema =
-    schema_of({.name = "inner", .call = "inner",
-               .text = "inner(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "inner", .call = "inner", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_inner = make_op<TensorRef, const Tensor&,
     const Tensor&>(&inner_schema, impl::inner, nullptr);
 alignas(8) static constexpr OpSchema inner_into_schema =
-    schema_of({.name = "inner_into", .call = "inner_into",
-               .text = "inner(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "inner_into", .call = "inner_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_inner_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&inner_into_schema, inner_into_impl,
     into_autograd);
@@ -565,35 +532,31 @@ alignas(8) static constexpr ArgInfo tensordot_args[] = {{"self", ArgType::kTenso
                                                         {"dims_other", ArgType::kDims, false,
     false}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema tensordot_schema =
-    schema_of({.name = "tensordot", .call = "tensordot",
-    .text = "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
-    .args = tensordot_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "tensordot", .call = "tensordot", .args = tensordot_args, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints)> op_tensordot =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints>(&tensordot_schema, impl::tensordot,
     nullptr);
 alignas(8) static constexpr OpSchema tensordot_into_schema =
-    schema_of({.name = "tensordot_into", .call = "tensordot_into",
-    .text = "tensordot(self: Tensor, other: Tensor, dims_self: Dims, dims_other: Dims) -> Tensor",
-    .args = tensordot_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "tensordot_into", .call = "tensordot_into", .args = tensordot_args,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Ints, Ints, Tensor&)> op_tensordot_into =
     make_op<void, const Tensor&, const Tensor&, Ints, Ints, Tensor&>(&tensordot_into_schema,
     tensordot_into_impl, into_autograd);
 
 // ---- kron ----
 alignas(8) static constexpr OpSchema kron_schema =
-    schema_of({.name = "kron", .call = "kron",
-               .text = "kron(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "kron", .call = "kron", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_kron = make_op<TensorRef, const Tensor&,
     const Tensor&>(&kron_schema, impl::kron, nullptr);
 alignas(8) static constexpr OpSchema kron_into_schema =
-    schema_of({.name = "kron_into", .call = "kron_into",
-               .text = "kron(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "kron_into", .call = "kron_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_kron_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&kron_into_schema, kron_into_impl,
     into_autograd);
@@ -604,18 +567,16 @@ alignas(8) static constexpr ArgInfo cross_args[] = {{"self", ArgType::kTensor, f
                                                     {"dim", ArgType::kOptDim, false, true},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema cross_schema =
-    schema_of({.name = "cross", .call = "cross",
-               .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor",
-               .args = cross_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "cross", .call = "cross", .args = cross_args, .n_args = 3, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>)> op_cross =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>>(&cross_schema, impl::cross,
     nullptr);
 alignas(8) static constexpr OpSchema cross_into_schema =
-    schema_of({.name = "cross_into", .call = "cross_into",
-               .text = "cross(self: Tensor, other: Tensor, dim: Dim? = None) -> Tensor",
-               .args = cross_args, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "cross_into", .call = "cross_into", .args = cross_args, .n_args = 4,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross_into =
     make_op<void, const Tensor&, const Tensor&, Opt<int64_t>, Tensor&>(&cross_into_schema,
     cross_into_impl, into_autograd);
@@ -624,8 +585,7 @@ constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, Tensor&)> op_cross
 alignas(8) static constexpr ArgInfo chain_matmul_args[] =
     {{"matrices", ArgType::kTensorList, false, false}};
 alignas(8) static constexpr OpSchema chain_matmul_schema =
-    schema_of({.name = "chain_matmul", .call = "chain_matmul",
-               .text = "chain_matmul(matrices: Tensor[]) -> Tensor", .args = chain_matmul_args,
+    schema_of({.name = "chain_matmul", .call = "chain_matmul", .args = chain_matmul_args,
                .n_args = 1, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(TensorSpan)> op_chain_matmul =
@@ -637,10 +597,9 @@ alignas(8) static constexpr ArgInfo bilinear_args[] = {{"input1", ArgType::kTens
                                                        {"weight", ArgType::kTensor, false, false},
                                                        {"bias", ArgType::kOptTensor, false, true}};
 alignas(8) static constexpr OpSchema bilinear_schema =
-    schema_of({.name = "bilinear", .call = "bilinear",
-    .text = "bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor? = None) -> "
-    "Tensor", .args = bilinear_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "bilinear", .call = "bilinear", .args = bilinear_args, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor*)> op_bilinear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, const Tensor*>(&bilinear_schema,
     impl::bilinear, nullptr);

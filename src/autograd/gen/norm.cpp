@@ -20,11 +20,9 @@ alignas(8) static constexpr ArgInfo batch_norm_args[] = {{"input", ArgType::kTen
     {"momentum", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.1}},
     {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
 alignas(8) static constexpr OpSchema batch_norm_schema =
-    schema_of({.name = "batch_norm", .call = "batch_norm",
-    .text = "batch_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = "
-    "None, weight: Tensor? = None, bias: Tensor? = None, training: Bool = false, momentum: Float "
-    "= 0.1, eps: Float = 1e-5) -> Tensor", .args = batch_norm_args, .n_args = 8, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "batch_norm", .call = "batch_norm", .args = batch_norm_args, .n_args = 8,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                        double)> op_batch_norm = make_op<TensorRef, const Tensor&, Tensor*, Tensor*,
                                                         const Tensor*, const Tensor*, bool, double,
@@ -95,10 +93,8 @@ alignas(8) static constexpr ArgInfo native_batch_norm_args[] =
      {"eps", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema native_batch_norm_schema =
     schema_of({.name = "native_batch_norm", .call = "native_batch_norm",
-    .text = "native_batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: "
-    "Tensor?, running_var: Tensor?, training: Bool, eps: Float) -> (out: Tensor, stats: "
-    "PlainTensor)", .args = native_batch_norm_args, .n_args = 7, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
+               .args = native_batch_norm_args, .n_args = 7, .n_outs = 2, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor*, const Tensor*, const Tensor*, const Tensor*,
                         bool, double)> op_native_batch_norm = make_op<TensorPair, const Tensor&,
     const Tensor*, const Tensor*, const Tensor*, const Tensor*, bool,
@@ -177,11 +173,8 @@ alignas(8) static constexpr ArgInfo batch_norm_backward_args[] =
      {"want_bias", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema batch_norm_backward_schema =
     schema_of({.name = "batch_norm_backward", .call = "batch_norm_backward",
-    .text = "batch_norm_backward(grad: Tensor, input: Tensor, weight: Tensor?, stats: Tensor, "
-    "training: Bool, eps: Float, want_input: Bool, want_weight: Bool, want_bias: Bool) -> "
-    "(dinput: Tensor, dweight: Tensor, dbias: Tensor)", .args = batch_norm_backward_args,
-    .n_args = 9, .n_outs = 3, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kRow});
+               .args = batch_norm_backward_args, .n_args = 9, .n_outs = 3, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double,
                           bool, bool, bool)> op_batch_norm_backward = make_op<TensorTriple,
     const Tensor&, const Tensor&, const Tensor*, const Tensor&, bool, double, bool, bool,
@@ -193,11 +186,10 @@ alignas(8) static constexpr ArgInfo group_norm_args[] = {{"input", ArgType::kTen
     {"bias", ArgType::kOptTensor, false, true}, {"eps", ArgType::kFloat, false, true, 0,
                                                  ArgDefault::kFloat, {.f = 1e-05}}};
 alignas(8) static constexpr OpSchema group_norm_schema =
-    schema_of({.name = "group_norm", .call = "group_norm",
-    .text = "group_norm(input: Tensor, num_groups: Int, weight: Tensor? = None, bias: Tensor? = "
-    "None, eps: Float = 1e-5) -> Tensor", .args = group_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kNone, Autocast::kFp32}});
+    schema_of({.name = "group_norm", .call = "group_norm", .args = group_norm_args, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*,
                        double)> op_group_norm = make_op<TensorRef, const Tensor&, int64_t,
                                                         const Tensor*, const Tensor*,
@@ -270,10 +262,8 @@ alignas(8) static constexpr ArgInfo native_group_norm_args[] =
      {"eps", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema native_group_norm_schema =
     schema_of({.name = "native_group_norm", .call = "native_group_norm",
-    .text = "native_group_norm(input: Tensor, num_groups: Int, weight: Tensor?, bias: Tensor?, "
-    "eps: Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)",
-    .args = native_group_norm_args, .n_args = 5, .n_outs = 3, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow});
+               .args = native_group_norm_args, .n_args = 5, .n_outs = 3, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, int64_t, const Tensor*, const Tensor*,
                           double)> op_native_group_norm = make_op<TensorTriple, const Tensor&,
     int64_t, const Tensor*, const Tensor*, double>(&native_group_norm_schema,
@@ -351,11 +341,8 @@ alignas(8) static constexpr ArgInfo group_norm_backward_args[] =
      {"want_weight", ArgType::kBool, false, false}, {"want_bias", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema group_norm_backward_schema =
     schema_of({.name = "group_norm_backward", .call = "group_norm_backward",
-    .text = "group_norm_backward(grad: Tensor, input: Tensor, num_groups: Int, weight: Tensor?, "
-    "mean: Tensor, rstd: Tensor, eps: Float, want_input: Bool, want_weight: Bool, want_bias: "
-    "Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)", .args = group_norm_backward_args,
-    .n_args = 10, .n_outs = 3, .differentiable = true, .internal = true, .leaf = true,
-    .kind = OpKind::kRow});
+               .args = group_norm_backward_args, .n_args = 10, .n_outs = 3, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, int64_t, const Tensor*, const Tensor&,
                           const Tensor&, double, bool, bool, bool)> op_group_norm_backward =
     make_op<TensorTriple, const Tensor&, const Tensor&, int64_t, const Tensor*, const Tensor&,
@@ -372,12 +359,9 @@ alignas(8) static constexpr ArgInfo instance_norm_args[] =
      {"momentum", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.1}},
      {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
 alignas(8) static constexpr OpSchema instance_norm_schema =
-    schema_of({.name = "instance_norm", .call = "instance_norm",
-    .text = "instance_norm(input: Tensor, running_mean: Tensor!? = None, running_var: Tensor!? = "
-    "None, weight: Tensor? = None, bias: Tensor? = None, use_input_stats: Bool = true, momentum: "
-    "Float = 0.1, eps: Float = 1e-5) -> Tensor", .args = instance_norm_args, .n_args = 8,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "instance_norm", .call = "instance_norm", .args = instance_norm_args,
+               .n_args = 8, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Tensor*, Tensor*, const Tensor*, const Tensor*, bool, double,
                        double)> op_instance_norm = make_op<TensorRef, const Tensor&, Tensor*,
     Tensor*, const Tensor*, const Tensor*, bool, double, double>(&instance_norm_schema,
@@ -389,10 +373,9 @@ alignas(8) static constexpr ArgInfo rms_norm_args[] = {{"input", ArgType::kTenso
                                                         false}, {"weight", ArgType::kOptTensor,
     false, true}, {"eps", ArgType::kOptFloat, false, true}};
 alignas(8) static constexpr OpSchema rms_norm_schema =
-    schema_of({.name = "rms_norm", .call = "rms_norm",
-    .text = "rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, eps: Float? "
-    "= None) -> Tensor", .args = rms_norm_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "rms_norm", .call = "rms_norm", .args = rms_norm_args, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, Opt<double>)> op_rms_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, Opt<double>>(&rms_norm_schema,
     impl::rms_norm, nullptr);
@@ -453,10 +436,9 @@ alignas(8) static constexpr ArgInfo native_rms_norm_args[] =
     {{"input", ArgType::kTensor, false, false}, {"normalized_shape", ArgType::kShape, false, false},
      {"weight", ArgType::kOptTensor, false, false}, {"eps", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema native_rms_norm_schema =
-    schema_of({.name = "native_rms_norm", .call = "native_rms_norm",
-    .text = "native_rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, eps: Float) "
-    "-> (out: Tensor, rstd: PlainTensor)", .args = native_rms_norm_args, .n_args = 4, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "native_rms_norm", .call = "native_rms_norm", .args = native_rms_norm_args,
+               .n_args = 4, .n_outs = 2, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, Ints, const Tensor*, double)> op_native_rms_norm =
     make_op<TensorPair, const Tensor&, Ints, const Tensor*, double>(&native_rms_norm_schema,
     impl::native_rms_norm, native_rms_norm_autograd);
@@ -529,10 +511,8 @@ alignas(8) static constexpr ArgInfo rms_norm_backward_args[] =
      {"want_weight", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema rms_norm_backward_schema =
     schema_of({.name = "rms_norm_backward", .call = "rms_norm_backward",
-    .text = "rms_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, weight: "
-    "Tensor?, rstd: Tensor, eps: Float, want_input: Bool, want_weight: Bool) -> (dinput: Tensor, "
-    "dweight: Tensor)", .args = rms_norm_backward_args, .n_args = 8, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
+               .args = rms_norm_backward_args, .n_args = 8, .n_outs = 2, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor&, Ints, const Tensor*, const Tensor&, double,
                         bool, bool)> op_rms_norm_backward = make_op<TensorPair, const Tensor&,
     const Tensor&, Ints, const Tensor*, const Tensor&, double, bool,
@@ -544,11 +524,10 @@ alignas(8) static constexpr ArgInfo layer_norm_args[] = {{"input", ArgType::kTen
     {"weight", ArgType::kOptTensor, false, true}, {"bias", ArgType::kOptTensor, false, true},
     {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-05}}};
 alignas(8) static constexpr OpSchema layer_norm_schema =
-    schema_of({.name = "layer_norm", .call = "layer_norm",
-    .text = "layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor? = None, bias: "
-    "Tensor? = None, eps: Float = 1e-5) -> Tensor", .args = layer_norm_args, .n_args = 5,
-    .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kNone, Autocast::kFp32}});
+    schema_of({.name = "layer_norm", .call = "layer_norm", .args = layer_norm_args, .n_args = 5,
+               .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, Ints, const Tensor*, const Tensor*, double)> op_layer_norm =
     make_op<TensorRef, const Tensor&, Ints, const Tensor*, const Tensor*,
             double>(&layer_norm_schema, layer_norm_impl, nullptr);
@@ -619,10 +598,8 @@ alignas(8) static constexpr ArgInfo native_layer_norm_args[] =
      {"eps", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema native_layer_norm_schema =
     schema_of({.name = "native_layer_norm", .call = "native_layer_norm",
-    .text = "native_layer_norm(input: Tensor, normalized_shape: Shape, weight: Tensor?, bias: "
-    "Tensor?, eps: Float) -> (out: Tensor, mean: PlainTensor, rstd: PlainTensor)",
-    .args = native_layer_norm_args, .n_args = 5, .n_outs = 3, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow});
+               .args = native_layer_norm_args, .n_args = 5, .n_outs = 3, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, Ints, const Tensor*, const Tensor*,
                           double)> op_native_layer_norm = make_op<TensorTriple, const Tensor&, Ints,
     const Tensor*, const Tensor*, double>(&native_layer_norm_schema, impl::native_layer_norm,
@@ -700,11 +677,8 @@ alignas(8) static constexpr ArgInfo layer_norm_backward_args[] =
      {"want_weight", ArgType::kBool, false, false}, {"want_bias", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema layer_norm_backward_schema =
     schema_of({.name = "layer_norm_backward", .call = "layer_norm_backward",
-    .text = "layer_norm_backward(grad: Tensor, input: Tensor, normalized_shape: Shape, mean: "
-    "Tensor, rstd: Tensor, weight: Tensor?, eps: Float, want_input: Bool, want_weight: Bool, "
-    "want_bias: Bool) -> (dinput: Tensor, dweight: Tensor, dbias: Tensor)",
-    .args = layer_norm_backward_args, .n_args = 10, .n_outs = 3, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRow});
+               .args = layer_norm_backward_args, .n_args = 10, .n_outs = 3, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&,
                           const Tensor*, double, bool, bool, bool)> op_layer_norm_backward =
     make_op<TensorTriple, const Tensor&, const Tensor&, Ints, const Tensor&, const Tensor&,
@@ -720,9 +694,8 @@ alignas(8) static constexpr ArgInfo local_response_norm_args[] =
      {"k", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}}};
 alignas(8) static constexpr OpSchema local_response_norm_schema =
     schema_of({.name = "local_response_norm", .call = "local_response_norm",
-    .text = "local_response_norm(input: Tensor, size: Int, alpha: Float = 1e-4, beta: Float = "
-    "0.75, k: Float = 1.0) -> Tensor", .args = local_response_norm_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = local_response_norm_args, .n_args = 5, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, double, double, double)> op_local_response_norm =
     make_op<TensorRef, const Tensor&, int64_t, double, double, double>(&local_response_norm_schema,
     impl::local_response_norm, nullptr);

@@ -16,9 +16,8 @@ alignas(8) static constexpr ArgInfo optim_step_args[] =
     {{"params", ArgType::kTensorList, true, false}, {"grads", ArgType::kTensorList, false, false},
      {"states", ArgType::kTensorList, true, false}, {"counter", ArgType::kObject, false, false}};
 alignas(8) static constexpr OpSchema optim_step_schema =
-    schema_of({.name = "optim_step", .call = "optim_step",
-    .text = "optim_step(params: Tensor![], grads: Tensor[], states: Tensor![], counter: Object) "
-    "-> ()", .args = optim_step_args, .n_args = 4, .n_outs = 0, .internal = true, .leaf = true});
+    schema_of({.name = "optim_step", .call = "optim_step", .args = optim_step_args, .n_args = 4,
+               .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(TensorSpan, TensorSpan, TensorSpan, Object&)> op_optim_step =
     make_op<void, TensorSpan, TensorSpan, TensorSpan, Object&>(&optim_step_schema, impl::optim_step,
     nullptr);
@@ -27,9 +26,8 @@ constinit Op<void(TensorSpan, TensorSpan, TensorSpan, Object&)> op_optim_step =
 alignas(8) static constexpr ArgInfo clip_norm_args[] =
     {{"grads", ArgType::kTensorList, false, false}, {"norm_type", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema clip_norm_schema =
-    schema_of({.name = "clip_norm", .call = "clip_norm",
-               .text = "clip_norm(grads: Tensor[], norm_type: Float) -> PlainTensor",
-               .args = clip_norm_args, .n_args = 2, .n_outs = 1, .internal = true, .leaf = true});
+    schema_of({.name = "clip_norm", .call = "clip_norm", .args = clip_norm_args, .n_args = 2,
+               .n_outs = 1, .internal = true, .leaf = true});
 constinit Op<TensorRef(TensorSpan, double)> op_clip_norm = make_op<TensorRef, TensorSpan,
     double>(&clip_norm_schema, impl::clip_norm, nullptr);
 
@@ -38,9 +36,8 @@ alignas(8) static constexpr ArgInfo clip_scale_args[] =
     {{"grads", ArgType::kTensorList, true, false}, {"total", ArgType::kTensor, false, false},
      {"max_norm", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema clip_scale_schema =
-    schema_of({.name = "clip_scale", .call = "clip_scale",
-               .text = "clip_scale(grads: Tensor![], total: Tensor, max_norm: Float) -> ()",
-               .args = clip_scale_args, .n_args = 3, .n_outs = 0, .internal = true, .leaf = true});
+    schema_of({.name = "clip_scale", .call = "clip_scale", .args = clip_scale_args, .n_args = 3,
+               .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(TensorSpan, const Tensor&, double)> op_clip_scale = make_op<void, TensorSpan,
     const Tensor&, double>(&clip_scale_schema, impl::clip_scale, nullptr);
 
@@ -48,10 +45,8 @@ constinit Op<void(TensorSpan, const Tensor&, double)> op_clip_scale = make_op<vo
 alignas(8) static constexpr ArgInfo scaler_scale_args[] = {{"out", ArgType::kTensor, true, false},
     {"scaler", ArgType::kObject, false, false}};
 alignas(8) static constexpr OpSchema scaler_scale_schema =
-    schema_of({.name = "scaler_scale", .call = "scaler_scale",
-               .text = "scaler_scale(out: Tensor!, scaler: Object) -> ()",
-               .args = scaler_scale_args, .n_args = 2, .n_outs = 0, .internal = true,
-               .leaf = true});
+    schema_of({.name = "scaler_scale", .call = "scaler_scale", .args = scaler_scale_args,
+               .n_args = 2, .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(Tensor&, Object&)> op_scaler_scale = make_op<void, Tensor&,
     Object&>(&scaler_scale_schema, impl::scaler_scale, nullptr);
 
@@ -59,10 +54,8 @@ constinit Op<void(Tensor&, Object&)> op_scaler_scale = make_op<void, Tensor&,
 alignas(8) static constexpr ArgInfo scaler_unscale_args[] =
     {{"grads", ArgType::kTensorList, true, false}, {"scaler", ArgType::kObject, false, false}};
 alignas(8) static constexpr OpSchema scaler_unscale_schema =
-    schema_of({.name = "scaler_unscale", .call = "scaler_unscale",
-               .text = "scaler_unscale(grads: Tensor![], scaler: Object) -> ()",
-               .args = scaler_unscale_args, .n_args = 2, .n_outs = 0, .internal = true,
-               .leaf = true});
+    schema_of({.name = "scaler_unscale", .call = "scaler_unscale", .args = scaler_unscale_args,
+               .n_args = 2, .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(TensorSpan, Object&)> op_scaler_unscale = make_op<void, TensorSpan,
     Object&>(&scaler_unscale_schema, impl::scaler_unscale, nullptr);
 
@@ -70,10 +63,8 @@ constinit Op<void(TensorSpan, Object&)> op_scaler_unscale = make_op<void, Tensor
 alignas(8) static constexpr ArgInfo scaler_update_args[] =
     {{"scaler", ArgType::kObject, false, false}, {"new_scale", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema scaler_update_schema =
-    schema_of({.name = "scaler_update", .call = "scaler_update",
-               .text = "scaler_update(scaler: Object, new_scale: Float) -> ()",
-               .args = scaler_update_args, .n_args = 2, .n_outs = 0, .internal = true,
-               .leaf = true});
+    schema_of({.name = "scaler_update", .call = "scaler_update", .args = scaler_update_args,
+               .n_args = 2, .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(Object&, double)> op_scaler_update = make_op<void, Object&,
     double>(&scaler_update_schema, impl::scaler_update, nullptr);
 
@@ -81,10 +72,8 @@ constinit Op<void(Object&, double)> op_scaler_update = make_op<void, Object&,
 alignas(8) static constexpr ArgInfo schedule_step_args[] =
     {{"scheduler", ArgType::kObject, false, false}, {"epoch", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema schedule_step_schema =
-    schema_of({.name = "schedule_step", .call = "schedule_step",
-               .text = "schedule_step(scheduler: Object, epoch: Int) -> ()",
-               .args = schedule_step_args, .n_args = 2, .n_outs = 0, .internal = true,
-               .leaf = true});
+    schema_of({.name = "schedule_step", .call = "schedule_step", .args = schedule_step_args,
+               .n_args = 2, .n_outs = 0, .internal = true, .leaf = true});
 constinit Op<void(Object&, int64_t)> op_schedule_step = make_op<void, Object&,
     int64_t>(&schedule_step_schema, impl::schedule_step, nullptr);
 

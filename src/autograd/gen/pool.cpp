@@ -13,11 +13,9 @@ namespace TT_NS {
 
 // ---- max_pool1d ----
 alignas(8) static constexpr OpSchema max_pool1d_schema =
-    schema_of({.name = "max_pool1d", .call = "max_pool1d",
-    .text = "max_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
-    "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = args_like_max_pool1d,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "max_pool1d", .call = "max_pool1d", .args = args_like_max_pool1d,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool1d_schema,
     impl::max_pool1d, nullptr);
@@ -25,10 +23,8 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool
 // ---- max_pool1d_with_indices ----
 alignas(8) static constexpr OpSchema max_pool1d_with_indices_schema =
     schema_of({.name = "max_pool1d_with_indices", .call = "max_pool1d_with_indices",
-    .text = "max_pool1d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
-    "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
-    "IndexTensor)", .args = args_like_max_pool1d, .n_args = 6, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_max_pool1d, .n_args = 6, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool1d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
@@ -58,10 +54,8 @@ static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   return out;
 }
 alignas(8) static constexpr OpSchema max_pool2d_schema =
-    schema_of({.name = "max_pool2d", .call = "max_pool2d",
-    .text = "max_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
-    "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = args_like_max_pool1d,
-    .n_args = 6, .n_outs = 1, .differentiable = true, .leaf = true});
+    schema_of({.name = "max_pool2d", .call = "max_pool2d", .args = args_like_max_pool1d,
+               .n_args = 6, .n_outs = 1, .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_schema,
     impl::max_pool2d, max_pool2d_autograd);
@@ -95,10 +89,8 @@ static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, I
 }
 alignas(8) static constexpr OpSchema max_pool2d_with_indices_schema =
     schema_of({.name = "max_pool2d_with_indices", .call = "max_pool2d_with_indices",
-    .text = "max_pool2d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
-    "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
-    "IndexTensor)", .args = args_like_max_pool1d, .n_args = 6, .n_outs = 2, .differentiable = true,
-    .leaf = true});
+               .args = args_like_max_pool1d, .n_args = 6, .n_outs = 2, .differentiable = true,
+               .leaf = true});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool2d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool2d_with_indices_schema, impl::max_pool2d_with_indices,
@@ -167,9 +159,8 @@ alignas(8) static constexpr ArgInfo max_pool2d_backward_args[] =
      {"ceil_mode", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema max_pool2d_backward_schema =
     schema_of({.name = "max_pool2d_backward", .call = "max_pool2d_backward",
-    .text = "max_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], "
-    "padding: Int[], dilation: Int[], ceil_mode: Bool) -> Tensor", .args = max_pool2d_backward_args,
-    .n_args = 7, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
+               .args = max_pool2d_backward_args, .n_args = 7, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints,
                        bool)> op_max_pool2d_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool2d_backward_schema,
@@ -179,9 +170,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints,
 // ---- adaptive_max_pool1d ----
 alignas(8) static constexpr OpSchema adaptive_max_pool1d_schema =
     schema_of({.name = "adaptive_max_pool1d", .call = "adaptive_max_pool1d",
-    .text = "adaptive_max_pool1d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
-    "IndexTensor)", .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool1d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool1d_schema, impl::adaptive_max_pool1d,
                                              nullptr);
@@ -221,9 +211,8 @@ static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints 
 }
 alignas(8) static constexpr OpSchema adaptive_max_pool2d_schema =
     schema_of({.name = "adaptive_max_pool2d", .call = "adaptive_max_pool2d",
-    .text = "adaptive_max_pool2d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
-    "IndexTensor)", .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 2,
-    .differentiable = true, .leaf = true});
+               .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 2,
+               .differentiable = true, .leaf = true});
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool2d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool2d_schema, impl::adaptive_max_pool2d,
                                              adaptive_max_pool2d_autograd);
@@ -273,9 +262,8 @@ static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& gra
 }
 alignas(8) static constexpr OpSchema adaptive_max_pool2d_backward_schema =
     schema_of({.name = "adaptive_max_pool2d_backward", .call = "adaptive_max_pool2d_backward",
-    .text = "adaptive_max_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> "
-    "Tensor", .args = args_like_adaptive_max_pool2d_backward, .n_args = 3, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true});
+               .args = args_like_adaptive_max_pool2d_backward, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_max_pool2d_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_max_pool2d_backward_schema,
     impl::adaptive_max_pool2d_backward, adaptive_max_pool2d_backward_autograd);
@@ -287,11 +275,9 @@ alignas(8) static constexpr ArgInfo avg_pool1d_args[] = {{"self", ArgType::kTens
                                                ArgDefault::kBool, {.i = 0}},
     {"count_include_pad", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 1}}};
 alignas(8) static constexpr OpSchema avg_pool1d_schema =
-    schema_of({.name = "avg_pool1d", .call = "avg_pool1d",
-    .text = "avg_pool1d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
-    "0, ceil_mode: Bool = false, count_include_pad: Bool = true) -> Tensor",
-    .args = avg_pool1d_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "avg_pool1d", .call = "avg_pool1d", .args = avg_pool1d_args, .n_args = 6,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool)> op_avg_pool1d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool>(&avg_pool1d_schema,
     impl::avg_pool1d, nullptr);
@@ -349,20 +335,14 @@ static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_siz
   return out;
 }
 alignas(8) static constexpr OpSchema avg_pool2d_schema =
-    schema_of({.name = "avg_pool2d", .call = "avg_pool2d",
-    .text = "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
-    "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
-    "-> Tensor", .args = args_like_avg_pool2d, .n_args = 7, .n_outs = 1, .differentiable = true,
-    .leaf = true});
+    schema_of({.name = "avg_pool2d", .call = "avg_pool2d", .args = args_like_avg_pool2d,
+               .n_args = 7, .n_outs = 1, .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool2d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool2d_schema, impl::avg_pool2d, avg_pool2d_autograd);
 alignas(8) static constexpr OpSchema avg_pool2d_into_schema =
-    schema_of({.name = "avg_pool2d_into", .call = "avg_pool2d_into",
-    .text = "avg_pool2d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
-    "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
-    "-> Tensor", .args = args_like_avg_pool2d, .n_args = 8, .n_outs = 0, .differentiable = true,
-    .leaf = true});
+    schema_of({.name = "avg_pool2d_into", .call = "avg_pool2d_into", .args = args_like_avg_pool2d,
+               .n_args = 8, .n_outs = 0, .differentiable = true, .leaf = true});
 constinit Op<void(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>,
                   Tensor&)> op_avg_pool2d_into = make_op<void, const Tensor&, Ints, Ints, Ints,
     bool, bool, Opt<int64_t>, Tensor&>(&avg_pool2d_into_schema, avg_pool2d_into_impl,
@@ -433,10 +413,8 @@ alignas(8) static constexpr ArgInfo avg_pool2d_backward_args[] =
      {"divisor_override", ArgType::kOptInt, false, false}};
 alignas(8) static constexpr OpSchema avg_pool2d_backward_schema =
     schema_of({.name = "avg_pool2d_backward", .call = "avg_pool2d_backward",
-    .text = "avg_pool2d_backward(grad: Tensor, self: Tensor, kernel_size: Int[], stride: Int[], "
-    "padding: Int[], ceil_mode: Bool, count_include_pad: Bool, divisor_override: Int?) -> Tensor",
-    .args = avg_pool2d_backward_args, .n_args = 8, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true});
+               .args = avg_pool2d_backward_args, .n_args = 8, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, bool,
                        Opt<int64_t>)> op_avg_pool2d_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>>(&avg_pool2d_backward_schema,
@@ -445,7 +423,6 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, bool, boo
 // ---- adaptive_avg_pool1d ----
 alignas(8) static constexpr OpSchema adaptive_avg_pool1d_schema =
     schema_of({.name = "adaptive_avg_pool1d", .call = "adaptive_avg_pool1d",
-               .text = "adaptive_avg_pool1d(self: Tensor, output_size: Int[]) -> Tensor",
                .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 1, .structural = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool1d =
@@ -487,7 +464,6 @@ static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints o
 }
 alignas(8) static constexpr OpSchema adaptive_avg_pool2d_schema =
     schema_of({.name = "adaptive_avg_pool2d", .call = "adaptive_avg_pool2d",
-               .text = "adaptive_avg_pool2d(self: Tensor, output_size: Int[]) -> Tensor",
                .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 1,
                .differentiable = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool2d =
@@ -535,20 +511,18 @@ static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& gra
 }
 alignas(8) static constexpr OpSchema adaptive_avg_pool2d_backward_schema =
     schema_of({.name = "adaptive_avg_pool2d_backward", .call = "adaptive_avg_pool2d_backward",
-    .text = "adaptive_avg_pool2d_backward(grad: Tensor, self: Tensor, output_size: Int[]) -> "
-    "Tensor", .args = args_like_adaptive_max_pool2d_backward, .n_args = 3, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true});
+               .args = args_like_adaptive_max_pool2d_backward, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints)> op_adaptive_avg_pool2d_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints>(&adaptive_avg_pool2d_backward_schema,
     impl::adaptive_avg_pool2d_backward, adaptive_avg_pool2d_backward_autograd);
 
 // ---- max_pool3d ----
 alignas(8) static constexpr OpSchema max_pool3d_schema =
-    schema_of({.name = "max_pool3d", .call = "max_pool3d",
-    .text = "max_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
-    "0, dilation: Int[] = 1, ceil_mode: Bool = false) -> Tensor", .args = args_like_max_pool1d,
-    .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "max_pool3d", .call = "max_pool3d", .args = args_like_max_pool1d,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, Ints, bool>(&max_pool3d_schema,
     impl::max_pool3d, nullptr);
@@ -556,31 +530,25 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool
 // ---- max_pool3d_with_indices ----
 alignas(8) static constexpr OpSchema max_pool3d_with_indices_schema =
     schema_of({.name = "max_pool3d_with_indices", .call = "max_pool3d_with_indices",
-    .text = "max_pool3d_with_indices(self: Tensor, kernel_size: Int[], stride: Int[] = None, "
-    "padding: Int[] = 0, dilation: Int[] = 1, ceil_mode: Bool = false) -> (out: Tensor, indices: "
-    "IndexTensor)", .args = args_like_max_pool1d, .n_args = 6, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_max_pool1d, .n_args = 6, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool3d_with_indices =
     make_op<TensorPair, const Tensor&, Ints, Ints, Ints, Ints,
             bool>(&max_pool3d_with_indices_schema, impl::max_pool3d_with_indices, nullptr);
 
 // ---- avg_pool3d ----
 alignas(8) static constexpr OpSchema avg_pool3d_schema =
-    schema_of({.name = "avg_pool3d", .call = "avg_pool3d",
-    .text = "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
-    "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
-    "-> Tensor", .args = args_like_avg_pool2d, .n_args = 7, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "avg_pool3d", .call = "avg_pool3d", .args = args_like_avg_pool2d,
+               .n_args = 7, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>)> op_avg_pool3d =
     make_op<TensorRef, const Tensor&, Ints, Ints, Ints, bool, bool,
             Opt<int64_t>>(&avg_pool3d_schema, impl::avg_pool3d, nullptr);
 alignas(8) static constexpr OpSchema avg_pool3d_into_schema =
-    schema_of({.name = "avg_pool3d_into", .call = "avg_pool3d_into",
-    .text = "avg_pool3d(self: Tensor, kernel_size: Int[], stride: Int[] = None, padding: Int[] = "
-    "0, ceil_mode: Bool = false, count_include_pad: Bool = true, divisor_override: Int? = None) "
-    "-> Tensor", .args = args_like_avg_pool2d, .n_args = 8, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "avg_pool3d_into", .call = "avg_pool3d_into", .args = args_like_avg_pool2d,
+               .n_args = 8, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>,
                   Tensor&)> op_avg_pool3d_into = make_op<void, const Tensor&, Ints, Ints, Ints,
     bool, bool, Opt<int64_t>, Tensor&>(&avg_pool3d_into_schema, avg_pool3d_into_impl,
@@ -589,10 +557,9 @@ constinit Op<void(const Tensor&, Ints, Ints, Ints, bool, bool, Opt<int64_t>,
 // ---- adaptive_max_pool3d ----
 alignas(8) static constexpr OpSchema adaptive_max_pool3d_schema =
     schema_of({.name = "adaptive_max_pool3d", .call = "adaptive_max_pool3d",
-    .text = "adaptive_max_pool3d(self: Tensor, output_size: Int[]) -> (out: Tensor, indices: "
-    "IndexTensor)", .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 2, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
     make_op<TensorPair, const Tensor&, Ints>(&adaptive_max_pool3d_schema, impl::adaptive_max_pool3d,
                                              nullptr);
@@ -600,7 +567,6 @@ constinit Op<TensorPair(const Tensor&, Ints)> op_adaptive_max_pool3d =
 // ---- adaptive_avg_pool3d ----
 alignas(8) static constexpr OpSchema adaptive_avg_pool3d_schema =
     schema_of({.name = "adaptive_avg_pool3d", .call = "adaptive_avg_pool3d",
-               .text = "adaptive_avg_pool3d(self: Tensor, output_size: Int[]) -> Tensor",
                .args = args_like_adaptive_max_pool1d, .n_args = 2, .n_outs = 1, .structural = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
@@ -610,30 +576,27 @@ constinit Op<TensorRef(const Tensor&, Ints)> op_adaptive_avg_pool3d =
 
 // ---- lp_pool1d ----
 alignas(8) static constexpr OpSchema lp_pool1d_schema =
-    schema_of({.name = "lp_pool1d", .call = "lp_pool1d",
-    .text = "lp_pool1d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
-    "ceil_mode: Bool = false) -> Tensor", .args = args_like_lp_pool1d, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "lp_pool1d", .call = "lp_pool1d", .args = args_like_lp_pool1d, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool1d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool1d_schema, impl::lp_pool1d,
     nullptr);
 
 // ---- lp_pool2d ----
 alignas(8) static constexpr OpSchema lp_pool2d_schema =
-    schema_of({.name = "lp_pool2d", .call = "lp_pool2d",
-    .text = "lp_pool2d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
-    "ceil_mode: Bool = false) -> Tensor", .args = args_like_lp_pool1d, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "lp_pool2d", .call = "lp_pool2d", .args = args_like_lp_pool1d, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool2d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool2d_schema, impl::lp_pool2d,
     nullptr);
 
 // ---- lp_pool3d ----
 alignas(8) static constexpr OpSchema lp_pool3d_schema =
-    schema_of({.name = "lp_pool3d", .call = "lp_pool3d",
-    .text = "lp_pool3d(input: Tensor, norm_type: Float, kernel_size: Int[], stride: Int[] = None, "
-    "ceil_mode: Bool = false) -> Tensor", .args = args_like_lp_pool1d, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "lp_pool3d", .call = "lp_pool3d", .args = args_like_lp_pool1d, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool3d =
     make_op<TensorRef, const Tensor&, double, Ints, Ints, bool>(&lp_pool3d_schema, impl::lp_pool3d,
     nullptr);
@@ -641,11 +604,10 @@ constinit Op<TensorRef(const Tensor&, double, Ints, Ints, bool)> op_lp_pool3d =
 // ---- fractional_max_pool2d ----
 alignas(8) static constexpr OpSchema fractional_max_pool2d_schema =
     schema_of({.name = "fractional_max_pool2d", .call = "fractional_max_pool2d",
-    .text = "fractional_max_pool2d(input: Tensor, kernel_size: Int[], output_size: Int[], "
-    "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
-    "IndexTensor)", .args = args_like_fractional_max_pool2d, .n_args = 5, .n_outs = 2,
-    .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = args_like_fractional_max_pool2d, .n_args = 5, .n_outs = 2, .random = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool2d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool2d_schema,
@@ -654,11 +616,10 @@ constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
 // ---- fractional_max_pool3d ----
 alignas(8) static constexpr OpSchema fractional_max_pool3d_schema =
     schema_of({.name = "fractional_max_pool3d", .call = "fractional_max_pool3d",
-    .text = "fractional_max_pool3d(input: Tensor, kernel_size: Int[], output_size: Int[], "
-    "random_samples: Tensor? = None, generator: Generator = None) -> (out: Tensor, indices: "
-    "IndexTensor)", .args = args_like_fractional_max_pool2d, .n_args = 5, .n_outs = 2,
-    .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = args_like_fractional_max_pool2d, .n_args = 5, .n_outs = 2, .random = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorPair(const Tensor&, Ints, Ints, const Tensor*,
                         Generator*)> op_fractional_max_pool3d = make_op<TensorPair, const Tensor&,
     Ints, Ints, const Tensor*, Generator*>(&fractional_max_pool3d_schema,
@@ -698,10 +659,8 @@ static TensorRef take_maxima_autograd(Call c, const Tensor& self, const Tensor& 
 alignas(8) static constexpr ArgInfo take_maxima_args[] = {{"self", ArgType::kTensor, false, false},
     {"indices", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema take_maxima_schema =
-    schema_of({.name = "take_maxima", .call = "take_maxima",
-               .text = "take_maxima(self: Tensor, indices: Tensor) -> Tensor",
-               .args = take_maxima_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true});
+    schema_of({.name = "take_maxima", .call = "take_maxima", .args = take_maxima_args, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_take_maxima =
     make_op<TensorRef, const Tensor&, const Tensor&>(&take_maxima_schema, impl::take_maxima,
                                                      take_maxima_autograd);
@@ -750,44 +709,37 @@ alignas(8) static constexpr ArgInfo take_maxima_backward_args[] =
      {"indices", ArgType::kTensor, false, false}};
 alignas(8) static constexpr OpSchema take_maxima_backward_schema =
     schema_of({.name = "take_maxima_backward", .call = "take_maxima_backward",
-    .text = "take_maxima_backward(grad: Tensor, self: Tensor, indices: Tensor) -> Tensor",
-    .args = take_maxima_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true});
+               .args = take_maxima_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_take_maxima_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&>(&take_maxima_backward_schema,
     impl::take_maxima_backward, take_maxima_backward_autograd);
 
 // ---- max_unpool1d ----
 alignas(8) static constexpr OpSchema max_unpool1d_schema =
-    schema_of({.name = "max_unpool1d", .call = "max_unpool1d",
-    .text = "max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
-    "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor",
-    .args = args_like_max_unpool1d, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "max_unpool1d", .call = "max_unpool1d", .args = args_like_max_unpool1d,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool1d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool1d_schema,
     impl::max_unpool1d, nullptr);
 
 // ---- max_unpool2d ----
 alignas(8) static constexpr OpSchema max_unpool2d_schema =
-    schema_of({.name = "max_unpool2d", .call = "max_unpool2d",
-    .text = "max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
-    "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor",
-    .args = args_like_max_unpool1d, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "max_unpool2d", .call = "max_unpool2d", .args = args_like_max_unpool1d,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool2d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool2d_schema,
     impl::max_unpool2d, nullptr);
 
 // ---- max_unpool3d ----
 alignas(8) static constexpr OpSchema max_unpool3d_schema =
-    schema_of({.name = "max_unpool3d", .call = "max_unpool3d",
-    .text = "max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Int[], stride: Int[] = "
-    "None, padding: Int[] = 0, output_size: Int[] = None) -> Tensor",
-    .args = args_like_max_unpool1d, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "max_unpool3d", .call = "max_unpool3d", .args = args_like_max_unpool1d,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, Ints, Ints)> op_max_unpool3d =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, Ints, Ints>(&max_unpool3d_schema,
     impl::max_unpool3d, nullptr);

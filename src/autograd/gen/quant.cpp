@@ -19,10 +19,9 @@ alignas(8) static constexpr ArgInfo fake_quantize_per_tensor_affine_args[] =
      {"quant_max", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema fake_quantize_per_tensor_affine_schema =
     schema_of({.name = "fake_quantize_per_tensor_affine", .call = "fake_quantize_per_tensor_affine",
-    .text = "fake_quantize_per_tensor_affine(input: Tensor, scale: Float, zero_point: Int, "
-    "quant_min: Int, quant_max: Int) -> Tensor", .args = fake_quantize_per_tensor_affine_args,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = fake_quantize_per_tensor_affine_args, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t,
                        int64_t)> op_fake_quantize_per_tensor_affine =
     make_op<TensorRef, const Tensor&, double, int64_t, int64_t,
@@ -33,10 +32,9 @@ constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t,
 alignas(8) static constexpr OpSchema fake_quantize_per_tensor_affine_tensor_schema =
     schema_of({.name = "fake_quantize_per_tensor_affine_tensor",
                .call = "fake_quantize_per_tensor_affine_tensor",
-    .text = "fake_quantize_per_tensor_affine_tensor(input: Tensor, scale: Tensor, zero_point: "
-    "Tensor, quant_min: Int, quant_max: Int) -> Tensor",
-    .args = args_like_fake_quantize_per_tensor_affine_tensor, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_fake_quantize_per_tensor_affine_tensor, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize_per_tensor_affine_tensor =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t,
@@ -51,10 +49,9 @@ alignas(8) static constexpr ArgInfo fake_quantize_per_channel_affine_args[] =
 alignas(8) static constexpr OpSchema fake_quantize_per_channel_affine_schema =
     schema_of({.name = "fake_quantize_per_channel_affine",
                .call = "fake_quantize_per_channel_affine",
-    .text = "fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, "
-    "axis: Dim, quant_min: Int, quant_max: Int) -> Tensor",
-    .args = fake_quantize_per_channel_affine_args, .n_args = 6, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = fake_quantize_per_channel_affine_args, .n_args = 6, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
                        int64_t)> op_fake_quantize_per_channel_affine =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t,
@@ -111,9 +108,8 @@ static TensorRef fake_quantize_autograd(Call c, const Tensor& input, const Tenso
 }
 alignas(8) static constexpr OpSchema fake_quantize_schema =
     schema_of({.name = "fake_quantize", .call = "fake_quantize",
-    .text = "fake_quantize(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Int, "
-    "quant_max: Int) -> Tensor", .args = args_like_fake_quantize_per_tensor_affine_tensor,
-    .n_args = 5, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
+               .args = args_like_fake_quantize_per_tensor_affine_tensor, .n_args = 5, .n_outs = 1,
+               .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize = make_op<TensorRef, const Tensor&, const Tensor&,
     const Tensor&, int64_t, int64_t>(&fake_quantize_schema, impl::fake_quantize,
@@ -122,9 +118,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
 // ---- fake_quantize_mask ----
 alignas(8) static constexpr OpSchema fake_quantize_mask_schema =
     schema_of({.name = "fake_quantize_mask", .call = "fake_quantize_mask",
-    .text = "fake_quantize_mask(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Int, "
-    "quant_max: Int) -> BoolTensor", .args = args_like_fake_quantize_per_tensor_affine_tensor,
-    .n_args = 5, .n_outs = 1, .internal = true, .leaf = true});
+               .args = args_like_fake_quantize_per_tensor_affine_tensor, .n_args = 5, .n_outs = 1,
+               .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
                        int64_t)> op_fake_quantize_mask = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, int64_t, int64_t>(&fake_quantize_mask_schema,
@@ -133,9 +128,7 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t,
 // ---- quantize_per_tensor ----
 alignas(8) static constexpr OpSchema quantize_per_tensor_schema =
     schema_of({.name = "quantize_per_tensor", .call = "quantize_per_tensor",
-    .text = "quantize_per_tensor(input: Tensor, scale: Float, zero_point: Int, quant_min: Int, "
-    "quant_max: Int, dtype: DType) -> IndexTensor", .args = args_like_quantize_per_tensor,
-    .n_args = 6, .n_outs = 1, .leaf = true});
+               .args = args_like_quantize_per_tensor, .n_args = 6, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t, int64_t,
                        Dtype)> op_quantize_per_tensor = make_op<TensorRef, const Tensor&, double,
     int64_t, int64_t, int64_t, Dtype>(&quantize_per_tensor_schema, impl::quantize_per_tensor,
@@ -144,9 +137,7 @@ constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t, int64_t,
 // ---- dequantize_per_tensor ----
 alignas(8) static constexpr OpSchema dequantize_per_tensor_schema =
     schema_of({.name = "dequantize_per_tensor", .call = "dequantize_per_tensor",
-    .text = "dequantize_per_tensor(input: Tensor, scale: Float, zero_point: Int, quant_min: Int, "
-    "quant_max: Int, dtype: DType) -> PlainTensor", .args = args_like_quantize_per_tensor,
-    .n_args = 6, .n_outs = 1, .leaf = true});
+               .args = args_like_quantize_per_tensor, .n_args = 6, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, double, int64_t, int64_t, int64_t,
                        Dtype)> op_dequantize_per_tensor = make_op<TensorRef, const Tensor&, double,
     int64_t, int64_t, int64_t, Dtype>(&dequantize_per_tensor_schema, impl::dequantize_per_tensor,
@@ -160,9 +151,7 @@ alignas(8) static constexpr ArgInfo quantize_per_channel_args[] =
      {"dtype", ArgType::kDtype, false, false}};
 alignas(8) static constexpr OpSchema quantize_per_channel_schema =
     schema_of({.name = "quantize_per_channel", .call = "quantize_per_channel",
-    .text = "quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: Dim, "
-    "quant_min: Int, quant_max: Int, dtype: DType) -> IndexTensor",
-    .args = quantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true});
+               .args = quantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t, int64_t,
                        Dtype)> op_quantize_per_channel = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, int64_t, int64_t, int64_t, Dtype>(&quantize_per_channel_schema,
@@ -176,9 +165,7 @@ alignas(8) static constexpr ArgInfo dequantize_per_channel_args[] =
      {"dtype", ArgType::kDtype, false, false}};
 alignas(8) static constexpr OpSchema dequantize_per_channel_schema =
     schema_of({.name = "dequantize_per_channel", .call = "dequantize_per_channel",
-    .text = "dequantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor?, axis: "
-    "Dim, quant_min: Int, quant_max: Int, dtype: DType) -> PlainTensor",
-    .args = dequantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true});
+               .args = dequantize_per_channel_args, .n_args = 7, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t, int64_t, int64_t,
                        Dtype)> op_dequantize_per_channel = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor*, int64_t, int64_t, int64_t, Dtype>(&dequantize_per_channel_schema,
@@ -192,9 +179,8 @@ static double int_mm_flops([[maybe_unused]] const Value* args,
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[0].tensor, -1));
 }
 alignas(8) static constexpr OpSchema int_mm_schema =
-    schema_of({.name = "int_mm", .call = "int_mm",
-               .text = "int_mm(self: Tensor, mat2: Tensor) -> IndexTensor", .args = int_mm_args,
-               .flops = int_mm_flops, .n_args = 2, .n_outs = 1, .leaf = true});
+    schema_of({.name = "int_mm", .call = "int_mm", .args = int_mm_args, .flops = int_mm_flops,
+               .n_args = 2, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_int_mm = make_op<TensorRef, const Tensor&,
     const Tensor&>(&int_mm_schema, impl::int_mm, nullptr);
 
@@ -206,9 +192,7 @@ alignas(8) static constexpr ArgInfo quantized_linear_args[] =
      {"bias", ArgType::kOptTensor, false, true}};
 alignas(8) static constexpr OpSchema quantized_linear_schema =
     schema_of({.name = "quantized_linear", .call = "quantized_linear",
-    .text = "quantized_linear(input: Tensor, input_scale: Tensor, input_zero_point: Tensor, "
-    "weight: Tensor, weight_scale: Tensor, bias: Tensor? = None) -> PlainTensor",
-    .args = quantized_linear_args, .n_args = 6, .n_outs = 1, .leaf = true});
+               .args = quantized_linear_args, .n_args = 6, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const Tensor*)> op_quantized_linear = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -224,10 +208,7 @@ alignas(8) static constexpr ArgInfo quantized_conv2d_args[] =
                                                  ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema quantized_conv2d_schema =
     schema_of({.name = "quantized_conv2d", .call = "quantized_conv2d",
-    .text = "quantized_conv2d(input: Tensor, input_scale: Float, input_zero_point: Int, weight: "
-    "Tensor, weight_scale: Tensor, bias: Tensor? = None, stride: Int[] = 1, padding: Int[] = 0, "
-    "dilation: Int[] = 1, groups: Int = 1) -> PlainTensor", .args = quantized_conv2d_args,
-    .n_args = 10, .n_outs = 1, .leaf = true});
+               .args = quantized_conv2d_args, .n_args = 10, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, double, int64_t, const Tensor&, const Tensor&, const Tensor*,
                        Ints, Ints, Ints, int64_t)> op_quantized_conv2d =
     make_op<TensorRef, const Tensor&, double, int64_t, const Tensor&, const Tensor&, const Tensor*,
@@ -236,8 +217,7 @@ constinit Op<TensorRef(const Tensor&, double, int64_t, const Tensor&, const Tens
 // ---- quantize_blockwise ----
 alignas(8) static constexpr OpSchema quantize_blockwise_schema =
     schema_of({.name = "quantize_blockwise", .call = "quantize_blockwise",
-    .text = "quantize_blockwise(input: Tensor, format: Enum<BlockFormat>) -> IndexTensor",
-    .args = args_like_quantize_blockwise, .n_args = 2, .n_outs = 1, .leaf = true});
+               .args = args_like_quantize_blockwise, .n_args = 2, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_quantize_blockwise =
     make_op<TensorRef, const Tensor&, int64_t>(&quantize_blockwise_schema, impl::quantize_blockwise,
                                                nullptr);
@@ -245,8 +225,7 @@ constinit Op<TensorRef(const Tensor&, int64_t)> op_quantize_blockwise =
 // ---- dequantize_blockwise ----
 alignas(8) static constexpr OpSchema dequantize_blockwise_schema =
     schema_of({.name = "dequantize_blockwise", .call = "dequantize_blockwise",
-    .text = "dequantize_blockwise(input: Tensor, format: Enum<BlockFormat>) -> PlainTensor",
-    .args = args_like_quantize_blockwise, .n_args = 2, .n_outs = 1, .leaf = true});
+               .args = args_like_quantize_blockwise, .n_args = 2, .n_outs = 1, .leaf = true});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_dequantize_blockwise =
     make_op<TensorRef, const Tensor&, int64_t>(&dequantize_blockwise_schema,
                                                impl::dequantize_blockwise, nullptr);
@@ -304,9 +283,8 @@ static double blockwise_linear_flops([[maybe_unused]] const Value* args,
 }
 alignas(8) static constexpr OpSchema blockwise_linear_schema =
     schema_of({.name = "blockwise_linear", .call = "blockwise_linear",
-    .text = "blockwise_linear(input: Tensor, weight: Tensor, bias: Tensor?, format: "
-    "Enum<BlockFormat>) -> Tensor", .args = blockwise_linear_args, .flops = blockwise_linear_flops,
-    .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kProduct});
+               .args = blockwise_linear_args, .flops = blockwise_linear_flops, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kProduct});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor*, int64_t)> op_blockwise_linear =
     make_op<TensorRef, const Tensor&, const Tensor&, const Tensor*,
             int64_t>(&blockwise_linear_schema, impl::blockwise_linear, blockwise_linear_autograd);
@@ -317,10 +295,9 @@ alignas(8) static constexpr ArgInfo blockwise_embedding_args[] =
      {"format", ArgType::kEnum, false, false, kBlockFormatValues}};
 alignas(8) static constexpr OpSchema blockwise_embedding_schema =
     schema_of({.name = "blockwise_embedding", .call = "blockwise_embedding",
-    .text = "blockwise_embedding(weight: Tensor, indices: Tensor, format: Enum<BlockFormat>) -> "
-    "PlainTensor", .args = blockwise_embedding_args, .n_args = 3, .n_outs = 1,
-    .differentiable = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = blockwise_embedding_args, .n_args = 3, .n_outs = 1, .differentiable = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_blockwise_embedding =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t>(&blockwise_embedding_schema,
     blockwise_embedding_impl, nullptr);

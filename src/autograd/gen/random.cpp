@@ -13,38 +13,30 @@ namespace TT_NS {
 
 // ---- rand ----
 alignas(8) static constexpr OpSchema rand_schema =
-    schema_of({.name = "rand", .call = "rand",
-    .text = "rand(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator "
-    "= None) -> Tensor", .args = args_like_rand, .n_args = 4, .n_outs = 1, .random = true,
-    .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "rand", .call = "rand", .args = args_like_rand, .n_args = 4, .n_outs = 1,
+               .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_rand = make_op<TensorRef, Ints,
     Dtype, Opt<Device>, Generator*>(&rand_schema, impl::rand, nullptr);
 
 // ---- randn ----
 alignas(8) static constexpr OpSchema randn_schema =
-    schema_of({.name = "randn", .call = "randn",
-    .text = "randn(size: Size, dtype: DType? = None, device: Device? = None, generator: Generator "
-    "= None) -> Tensor", .args = args_like_rand, .n_args = 4, .n_outs = 1, .random = true,
-    .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "randn", .call = "randn", .args = args_like_rand, .n_args = 4, .n_outs = 1,
+               .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(Ints, Dtype, Opt<Device>, Generator*)> op_randn = make_op<TensorRef, Ints,
     Dtype, Opt<Device>, Generator*>(&randn_schema, impl::randn, nullptr);
 
 // ---- rand_like ----
 alignas(8) static constexpr OpSchema rand_like_schema =
-    schema_of({.name = "rand_like", .call = "rand_like",
-    .text = "rand_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: "
-    "Generator = None) -> Tensor", .args = args_like_rand_like, .n_args = 4, .n_outs = 1,
-    .random = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "rand_like", .call = "rand_like", .args = args_like_rand_like, .n_args = 4,
+               .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_rand_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&rand_like_schema,
     impl::rand_like, nullptr);
 
 // ---- randn_like ----
 alignas(8) static constexpr OpSchema randn_like_schema =
-    schema_of({.name = "randn_like", .call = "randn_like",
-    .text = "randn_like(self: Tensor, dtype: DType? = None, device: Device? = None, generator: "
-    "Generator = None) -> Tensor", .args = args_like_rand_like, .n_args = 4, .n_outs = 1,
-    .random = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "randn_like", .call = "randn_like", .args = args_like_rand_like, .n_args = 4,
+               .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_like =
     make_op<TensorRef, const Tensor&, Dtype, Opt<Device>, Generator*>(&randn_like_schema,
     impl::randn_like, nullptr);
@@ -70,17 +62,15 @@ alignas(8) static constexpr ArgInfo bernoulli_args[] = {{"self", ArgType::kTenso
                                                         {"generator", ArgType::kGenerator, false,
     true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema bernoulli_schema =
-    schema_of({.name = "bernoulli", .call = "bernoulli",
-               .text = "bernoulli(self: Tensor, generator: Generator = None) -> Tensor",
-               .args = bernoulli_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .random = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "bernoulli", .call = "bernoulli", .args = bernoulli_args, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .random = true, .leaf = true,
+               .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, Generator*)> op_bernoulli = make_op<TensorRef, const Tensor&,
     Generator*>(&bernoulli_schema, impl::bernoulli, bernoulli_autograd);
 alignas(8) static constexpr OpSchema bernoulli_into_schema =
-    schema_of({.name = "bernoulli_into", .call = "bernoulli_into",
-               .text = "bernoulli(self: Tensor, generator: Generator = None) -> Tensor",
-               .args = bernoulli_args, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .random = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "bernoulli_into", .call = "bernoulli_into", .args = bernoulli_args,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+               .kind = OpKind::kRandom});
 constinit Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into =
     make_op<void, const Tensor&, Generator*, Tensor&>(&bernoulli_into_schema, bernoulli_into_impl,
                                                       into_autograd);
@@ -93,18 +83,16 @@ alignas(8) static constinit const NodeType bernoulli_p_type =
 alignas(8) static constexpr ArgInfo bernoulli_p_args[] = {{"self", ArgType::kTensor, false, false},
     {"p", ArgType::kFloat, false, false}, {"generator", ArgType::kGenerator, false, true}};
 alignas(8) static constexpr RecordedSchema bernoulli_p_schema =
-    {schema_of({.name = "bernoulli_p", .call = "bernoulli_p",
-    .text = "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor",
-    .args = bernoulli_p_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom}), &bernoulli_p_type};
+    {schema_of({.name = "bernoulli_p", .call = "bernoulli_p", .args = bernoulli_p_args, .n_args = 3,
+                .n_outs = 1, .differentiable = true, .random = true, .leaf = true,
+                .kind = OpKind::kRandom}), &bernoulli_p_type};
 constinit Op<TensorRef(const Tensor&, double, Generator*)> op_bernoulli_p =
     make_op<TensorRef, const Tensor&, double, Generator*>(&bernoulli_p_schema, impl::bernoulli_p,
     record_like_bernoulli_p);
 alignas(8) static constexpr RecordedSchema bernoulli_p__schema =
-    {schema_of({.name = "bernoulli_p_", .call = "bernoulli_p_",
-    .text = "bernoulli_p(self: Tensor, p: Float, generator: Generator = None) -> Tensor",
-    .args = args_like_bernoulli_p_, .n_args = 3, .n_outs = 0, .differentiable = true,
-    .random = true, .leaf = true, .kind = OpKind::kRandom}), &bernoulli_p_type};
+    {schema_of({.name = "bernoulli_p_", .call = "bernoulli_p_", .args = args_like_bernoulli_p_,
+                .n_args = 3, .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+                .kind = OpKind::kRandom}), &bernoulli_p_type};
 constinit Op<void(Tensor&, double, Generator*)> op_bernoulli_p_ = make_op<void, Tensor&, double,
     Generator*>(&bernoulli_p__schema, bernoulli_p__impl, record_like_bernoulli_p_);
 
@@ -117,11 +105,9 @@ alignas(8) static constexpr ArgInfo randint_args[] = {{"low", ArgType::kInt, fal
                                                       {"generator", ArgType::kGenerator, false,
                                                        true}};
 alignas(8) static constexpr OpSchema randint_schema =
-    schema_of({.name = "randint", .call = "randint",
-    .text = "randint(low: Int, high: Int, size: Size, dtype: DType? = None, device: Device? = "
-    "None, generator: Generator = None) -> Tensor", .args = randint_args, .n_args = 6, .n_outs = 1,
-    .random = true, .leaf = true, .kind = OpKind::kRandom,
-    .wide_unsigned = WideUnsigned::kInteger});
+    schema_of({.name = "randint", .call = "randint", .args = randint_args, .n_args = 6, .n_outs = 1,
+               .random = true, .leaf = true, .kind = OpKind::kRandom,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<TensorRef(int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*)> op_randint =
     make_op<TensorRef, int64_t, int64_t, Ints, Dtype, Opt<Device>, Generator*>(&randint_schema,
     impl::randint, nullptr);
@@ -132,11 +118,9 @@ alignas(8) static constexpr ArgInfo randint_like_args[] = {{"self", ArgType::kTe
     {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true},
     {"generator", ArgType::kGenerator, false, true}};
 alignas(8) static constexpr OpSchema randint_like_schema =
-    schema_of({.name = "randint_like", .call = "randint_like",
-    .text = "randint_like(self: Tensor, low: Int, high: Int, dtype: DType? = None, device: "
-    "Device? = None, generator: Generator = None) -> Tensor", .args = randint_like_args,
-    .n_args = 6, .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom,
-    .wide_unsigned = WideUnsigned::kInteger});
+    schema_of({.name = "randint_like", .call = "randint_like", .args = randint_like_args,
+               .n_args = 6, .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>,
                        Generator*)> op_randint_like = make_op<TensorRef, const Tensor&, int64_t,
     int64_t, Dtype, Opt<Device>, Generator*>(&randint_like_schema, impl::randint_like, nullptr);
@@ -166,10 +150,9 @@ alignas(8) static constexpr ArgInfo random__args[] = {{"self", ArgType::kTensor,
                                                       {"generator", ArgType::kGenerator, false,
                                                        true}};
 alignas(8) static constexpr OpSchema random__schema =
-    schema_of({.name = "random_", .call = "random_",
-    .text = "random_(self: Tensor!, low: Int = 0, high: Int? = None, generator: Generator = None) "
-    "-> ()", .args = random__args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom, .wide_unsigned = WideUnsigned::kInteger});
+    schema_of({.name = "random_", .call = "random_", .args = random__args, .n_args = 4, .n_outs = 0,
+               .differentiable = true, .random = true, .leaf = true, .kind = OpKind::kRandom,
+               .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make_op<void, Tensor&,
     int64_t, Opt<int64_t>, Generator*>(&random__schema, impl::random_, random__autograd);
 
@@ -198,18 +181,15 @@ alignas(8) static constexpr ArgInfo normal_args[] = {{"mean", ArgType::kTensor, 
                                                       true}, {"dst", ArgType::kTensor, true,
     false}};
 alignas(8) static constexpr OpSchema normal_schema =
-    schema_of({.name = "normal", .call = "normal",
-               .text = "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor",
-               .args = normal_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .random = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "normal", .call = "normal", .args = normal_args, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Generator*)> op_normal =
     make_op<TensorRef, const Tensor&, const Tensor&, Generator*>(&normal_schema, impl::normal,
     normal_autograd);
 alignas(8) static constexpr OpSchema normal_into_schema =
-    schema_of({.name = "normal_into", .call = "normal_into",
-               .text = "normal(mean: Tensor, std: Tensor, generator: Generator = None) -> Tensor",
-               .args = normal_args, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .random = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "normal_into", .call = "normal_into", .args = normal_args, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+               .kind = OpKind::kRandom});
 constinit Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_into =
     make_op<void, const Tensor&, const Tensor&, Generator*, Tensor&>(&normal_into_schema,
     normal_into_impl, into_autograd);
@@ -223,18 +203,16 @@ alignas(8) static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTen
     {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}},
     {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema normal_mean_schema =
-    {schema_of({.name = "normal_mean", .call = "normal_mean",
-    .text = "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
-    .args = normal_mean_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom}), &normal_mean_type};
+    {schema_of({.name = "normal_mean", .call = "normal_mean", .args = normal_mean_args, .n_args = 3,
+                .n_outs = 1, .differentiable = true, .random = true, .leaf = true,
+                .kind = OpKind::kRandom}), &normal_mean_type};
 constinit Op<TensorRef(const Tensor&, double, Generator*)> op_normal_mean =
     make_op<TensorRef, const Tensor&, double, Generator*>(&normal_mean_schema, impl::normal_mean,
     record_like_bernoulli_p);
 alignas(8) static constexpr OpSchema normal_mean_into_schema =
-    schema_of({.name = "normal_mean_into", .call = "normal_mean_into",
-    .text = "normal_mean(mean: Tensor, std: Float = 1.0, generator: Generator = None) -> Tensor",
-    .args = normal_mean_args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "normal_mean_into", .call = "normal_mean_into", .args = normal_mean_args,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+               .kind = OpKind::kRandom});
 constinit Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_into =
     make_op<void, const Tensor&, double, Generator*, Tensor&>(&normal_mean_into_schema,
     normal_mean_into_impl, into_autograd);
@@ -259,18 +237,16 @@ alignas(8) static constexpr ArgInfo normal_std_args[] = {{"mean", ArgType::kFloa
     {"std", ArgType::kTensor, false, false}, {"generator", ArgType::kGenerator, false, true},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema normal_std_schema =
-    schema_of({.name = "normal_std", .call = "normal_std",
-    .text = "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor",
-    .args = normal_std_args, .n_args = 3, .n_outs = 1, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "normal_std", .call = "normal_std", .args = normal_std_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .random = true, .leaf = true,
+               .kind = OpKind::kRandom});
 constinit Op<TensorRef(double, const Tensor&, Generator*)> op_normal_std =
     make_op<TensorRef, double, const Tensor&, Generator*>(&normal_std_schema, impl::normal_std,
     normal_std_autograd);
 alignas(8) static constexpr OpSchema normal_std_into_schema =
-    schema_of({.name = "normal_std_into", .call = "normal_std_into",
-    .text = "normal_std(mean: Float, std: Tensor, generator: Generator = None) -> Tensor",
-    .args = normal_std_args, .n_args = 4, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "normal_std_into", .call = "normal_std_into", .args = normal_std_args,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+               .kind = OpKind::kRandom});
 constinit Op<void(double, const Tensor&, Generator*, Tensor&)> op_normal_std_into =
     make_op<void, double, const Tensor&, Generator*, Tensor&>(&normal_std_into_schema,
     normal_std_into_impl, into_autograd);
@@ -281,10 +257,8 @@ alignas(8) static constexpr ArgInfo normal_size_args[] = {{"mean", ArgType::kFlo
     {"dtype", ArgType::kDtype, false, true}, {"device", ArgType::kDevice, false, true},
     {"generator", ArgType::kGenerator, false, true}};
 alignas(8) static constexpr OpSchema normal_size_schema =
-    schema_of({.name = "normal_size", .call = "normal_size",
-    .text = "normal_size(mean: Float, std: Float, size: Size, dtype: DType? = None, device: "
-    "Device? = None, generator: Generator = None) -> Tensor", .args = normal_size_args, .n_args = 6,
-    .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "normal_size", .call = "normal_size", .args = normal_size_args, .n_args = 6,
+               .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op_normal_size =
     make_op<TensorRef, double, double, Ints, Dtype, Opt<Device>, Generator*>(&normal_size_schema,
     impl::normal_size, nullptr);
@@ -301,10 +275,9 @@ alignas(8) static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor,
                                                       {"generator", ArgType::kGenerator, false,
                                                        true}};
 alignas(8) static constexpr RecordedSchema normal__schema =
-    {schema_of({.name = "normal_", .call = "normal_",
-    .text = "normal_(self: Tensor!, mean: Float = 0.0, std: Float = 1.0, generator: Generator = "
-    "None) -> ()", .args = normal__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .random = true, .leaf = true, .kind = OpKind::kRandom}), &normal__type};
+    {schema_of({.name = "normal_", .call = "normal_", .args = normal__args, .n_args = 4,
+                .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+                .kind = OpKind::kRandom}), &normal__type};
 constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<void, Tensor&, double,
     double, Generator*>(&normal__schema, impl::normal_, record_like_normal_);
 
@@ -320,10 +293,9 @@ alignas(8) static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor
                                                        {"generator", ArgType::kGenerator, false,
                                                         true}};
 alignas(8) static constexpr RecordedSchema uniform__schema =
-    {schema_of({.name = "uniform_", .call = "uniform_",
-    .text = "uniform_(self: Tensor!, low: Float = 0.0, high: Float = 1.0, generator: Generator = "
-    "None) -> ()", .args = uniform__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .random = true, .leaf = true, .kind = OpKind::kRandom}), &uniform__type};
+    {schema_of({.name = "uniform_", .call = "uniform_", .args = uniform__args, .n_args = 4,
+                .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+                .kind = OpKind::kRandom}), &uniform__type};
 constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<void, Tensor&, double,
     double, Generator*>(&uniform__schema, impl::uniform_, record_like_normal_);
 
@@ -336,10 +308,9 @@ alignas(8) static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTe
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}},
     {"generator", ArgType::kGenerator, false, true}};
 alignas(8) static constexpr RecordedSchema exponential__schema =
-    {schema_of({.name = "exponential_", .call = "exponential_",
-    .text = "exponential_(self: Tensor!, lambd: Float = 1.0, generator: Generator = None) -> ()",
-    .args = exponential__args, .n_args = 3, .n_outs = 0, .differentiable = true, .random = true,
-    .leaf = true, .kind = OpKind::kRandom}), &exponential__type};
+    {schema_of({.name = "exponential_", .call = "exponential_", .args = exponential__args,
+                .n_args = 3, .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+                .kind = OpKind::kRandom}), &exponential__type};
 constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, Tensor&, double,
     Generator*>(&exponential__schema, impl::exponential_, record_like_bernoulli_p_);
 
@@ -355,10 +326,9 @@ alignas(8) static constexpr ArgInfo cauchy__args[] = {{"self", ArgType::kTensor,
                                                       {"generator", ArgType::kGenerator, false,
                                                        true}};
 alignas(8) static constexpr RecordedSchema cauchy__schema =
-    {schema_of({.name = "cauchy_", .call = "cauchy_",
-    .text = "cauchy_(self: Tensor!, median: Float = 0.0, sigma: Float = 1.0, generator: Generator "
-    "= None) -> ()", .args = cauchy__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .random = true, .leaf = true, .kind = OpKind::kRandom}), &cauchy__type};
+    {schema_of({.name = "cauchy_", .call = "cauchy_", .args = cauchy__args, .n_args = 4,
+                .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+                .kind = OpKind::kRandom}), &cauchy__type};
 constinit Op<void(Tensor&, double, double, Generator*)> op_cauchy_ = make_op<void, Tensor&, double,
     double, Generator*>(&cauchy__schema, impl::cauchy_, record_like_normal_);
 
@@ -372,10 +342,9 @@ alignas(8) static constexpr ArgInfo log_normal__args[] = {{"self", ArgType::kTen
     {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 2.0}},
     {"generator", ArgType::kGenerator, false, true}};
 alignas(8) static constexpr RecordedSchema log_normal__schema =
-    {schema_of({.name = "log_normal_", .call = "log_normal_",
-    .text = "log_normal_(self: Tensor!, mean: Float = 1.0, std: Float = 2.0, generator: Generator "
-    "= None) -> ()", .args = log_normal__args, .n_args = 4, .n_outs = 0, .differentiable = true,
-    .random = true, .leaf = true, .kind = OpKind::kRandom}), &log_normal__type};
+    {schema_of({.name = "log_normal_", .call = "log_normal_", .args = log_normal__args, .n_args = 4,
+                .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+                .kind = OpKind::kRandom}), &log_normal__type};
 constinit Op<void(Tensor&, double, double, Generator*)> op_log_normal_ = make_op<void, Tensor&,
     double, double, Generator*>(&log_normal__schema, impl::log_normal_, record_like_normal_);
 
@@ -385,10 +354,9 @@ alignas(8) static constinit const NodeType geometric__type =
     {"geometric_", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(geometric__saved),
      false, false, 0};
 alignas(8) static constexpr RecordedSchema geometric__schema =
-    {schema_of({.name = "geometric_", .call = "geometric_",
-                .text = "geometric_(self: Tensor!, p: Float, generator: Generator = None) -> ()",
-                .args = args_like_bernoulli_p_, .n_args = 3, .n_outs = 0, .differentiable = true,
-                .random = true, .leaf = true, .kind = OpKind::kRandom}), &geometric__type};
+    {schema_of({.name = "geometric_", .call = "geometric_", .args = args_like_bernoulli_p_,
+                .n_args = 3, .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
+                .kind = OpKind::kRandom}), &geometric__type};
 constinit Op<void(Tensor&, double, Generator*)> op_geometric_ = make_op<void, Tensor&, double,
     Generator*>(&geometric__schema, impl::geometric_, record_like_bernoulli_p_);
 
@@ -429,10 +397,9 @@ alignas(8) static constexpr ArgInfo native_dropout_args[] =
     {{"input", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, false},
      {"rng", ArgType::kRng, false, false}};
 alignas(8) static constexpr OpSchema native_dropout_schema =
-    schema_of({.name = "native_dropout", .call = "native_dropout",
-    .text = "native_dropout(input: Tensor, p: Float, rng: Rng) -> (out: Tensor, mask: BoolTensor)",
-    .args = native_dropout_args, .n_args = 3, .n_outs = 2, .differentiable = true, .random = true,
-    .internal = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "native_dropout", .call = "native_dropout", .args = native_dropout_args,
+               .n_args = 3, .n_outs = 2, .differentiable = true, .random = true, .internal = true,
+               .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorPair(const Tensor&, double, const Rng&)> op_native_dropout =
     make_op<TensorPair, const Tensor&, double, const Rng&>(&native_dropout_schema,
     impl::native_dropout, native_dropout_autograd);
@@ -470,29 +437,25 @@ static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& m
 alignas(8) static constexpr ArgInfo mask_scale_args[] = {{"self", ArgType::kTensor, false, false},
     {"mask", ArgType::kTensor, false, false}, {"scale", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema mask_scale_schema =
-    schema_of({.name = "mask_scale", .call = "mask_scale",
-               .text = "mask_scale(self: Tensor, mask: Tensor, scale: Float) -> Tensor",
-               .args = mask_scale_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "mask_scale", .call = "mask_scale", .args = mask_scale_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_mask_scale =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&mask_scale_schema, mask_scale_impl,
     mask_scale_autograd);
 
 // ---- dropout ----
 alignas(8) static constexpr OpSchema dropout_schema =
-    schema_of({.name = "dropout", .call = "dropout",
-    .text = "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", .args = args_like_dropout, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dropout", .call = "dropout", .args = args_like_dropout, .n_args = 4,
+               .n_outs = 1, .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout_schema, impl::dropout,
     nullptr);
 alignas(8) static constexpr OpSchema dropout__schema =
-    schema_of({.name = "dropout_", .call = "dropout_",
-    .text = "dropout(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", .args = args_like_dropout_, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dropout_", .call = "dropout_", .args = args_like_dropout_, .n_args = 4,
+               .n_outs = 0, .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout__schema, dropout__impl, nullptr);
 
@@ -503,10 +466,8 @@ alignas(8) static constexpr ArgInfo randperm_args[] = {{"n", ArgType::kInt, fals
                                                        {"generator", ArgType::kGenerator, false,
                                                         true}};
 alignas(8) static constexpr OpSchema randperm_schema =
-    schema_of({.name = "randperm", .call = "randperm",
-    .text = "randperm(n: Int, dtype: DType? = None, device: Device? = None, generator: Generator "
-    "= None) -> Tensor", .args = randperm_args, .n_args = 4, .n_outs = 1, .random = true,
-    .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "randperm", .call = "randperm", .args = randperm_args, .n_args = 4,
+               .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(int64_t, Dtype, Opt<Device>, Generator*)> op_randperm =
     make_op<TensorRef, int64_t, Dtype, Opt<Device>, Generator*>(&randperm_schema, impl::randperm,
     nullptr);
@@ -517,108 +478,92 @@ alignas(8) static constexpr ArgInfo multinomial_args[] = {{"self", ArgType::kTen
                                                    ArgDefault::kBool, {.i = 0}},
     {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema multinomial_schema =
-    schema_of({.name = "multinomial", .call = "multinomial",
-    .text = "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: "
-    "Generator = None) -> IndexTensor", .args = multinomial_args, .n_args = 4, .n_outs = 1,
-    .random = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "multinomial", .call = "multinomial", .args = multinomial_args, .n_args = 4,
+               .n_outs = 1, .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Generator*)> op_multinomial =
     make_op<TensorRef, const Tensor&, int64_t, bool, Generator*>(&multinomial_schema,
     impl::multinomial, nullptr);
 alignas(8) static constexpr OpSchema multinomial_into_schema =
-    schema_of({.name = "multinomial_into", .call = "multinomial_into",
-    .text = "multinomial(self: Tensor, num_samples: Int, replacement: Bool = false, generator: "
-    "Generator = None) -> IndexTensor", .args = multinomial_args, .n_args = 5, .n_outs = 0,
-    .random = true, .leaf = true, .kind = OpKind::kRandom});
+    schema_of({.name = "multinomial_into", .call = "multinomial_into", .args = multinomial_args,
+               .n_args = 5, .n_outs = 0, .random = true, .leaf = true, .kind = OpKind::kRandom});
 constinit Op<void(const Tensor&, int64_t, bool, Generator*, Tensor&)> op_multinomial_into =
     make_op<void, const Tensor&, int64_t, bool, Generator*, Tensor&>(&multinomial_into_schema,
     multinomial_into_impl, into_autograd);
 
 // ---- dropout1d ----
 alignas(8) static constexpr OpSchema dropout1d_schema =
-    schema_of({.name = "dropout1d", .call = "dropout1d",
-    .text = "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", .args = args_like_dropout, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dropout1d", .call = "dropout1d", .args = args_like_dropout, .n_args = 4,
+               .n_outs = 1, .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout1d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout1d_schema, impl::dropout1d,
     nullptr);
 alignas(8) static constexpr OpSchema dropout1d__schema =
-    schema_of({.name = "dropout1d_", .call = "dropout1d_",
-    .text = "dropout1d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", .args = args_like_dropout_, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dropout1d_", .call = "dropout1d_", .args = args_like_dropout_, .n_args = 4,
+               .n_outs = 0, .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout1d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout1d__schema, dropout1d__impl, nullptr);
 
 // ---- dropout2d ----
 alignas(8) static constexpr OpSchema dropout2d_schema =
-    schema_of({.name = "dropout2d", .call = "dropout2d",
-    .text = "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", .args = args_like_dropout, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dropout2d", .call = "dropout2d", .args = args_like_dropout, .n_args = 4,
+               .n_outs = 1, .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout2d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout2d_schema, impl::dropout2d,
     nullptr);
 alignas(8) static constexpr OpSchema dropout2d__schema =
-    schema_of({.name = "dropout2d_", .call = "dropout2d_",
-    .text = "dropout2d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", .args = args_like_dropout_, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dropout2d_", .call = "dropout2d_", .args = args_like_dropout_, .n_args = 4,
+               .n_outs = 0, .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout2d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout2d__schema, dropout2d__impl, nullptr);
 
 // ---- dropout3d ----
 alignas(8) static constexpr OpSchema dropout3d_schema =
-    schema_of({.name = "dropout3d", .call = "dropout3d",
-    .text = "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", .args = args_like_dropout, .n_args = 4, .n_outs = 1, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dropout3d", .call = "dropout3d", .args = args_like_dropout, .n_args = 4,
+               .n_outs = 1, .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_dropout3d =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&dropout3d_schema, impl::dropout3d,
     nullptr);
 alignas(8) static constexpr OpSchema dropout3d__schema =
-    schema_of({.name = "dropout3d_", .call = "dropout3d_",
-    .text = "dropout3d(input: Tensor, p: Float = 0.5, train: Bool = true, generator: Generator = "
-    "None) -> Tensor", .args = args_like_dropout_, .n_args = 4, .n_outs = 0, .random = true,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "dropout3d_", .call = "dropout3d_", .args = args_like_dropout_, .n_args = 4,
+               .n_outs = 0, .random = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_dropout3d_ = make_op<void, Tensor&, double,
     bool, Generator*>(&dropout3d__schema, dropout3d__impl, nullptr);
 
 // ---- alpha_dropout ----
 alignas(8) static constexpr OpSchema alpha_dropout_schema =
-    schema_of({.name = "alpha_dropout", .call = "alpha_dropout",
-    .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
-    "Generator = None) -> Tensor", .args = args_like_alpha_dropout, .n_args = 4, .n_outs = 1,
-    .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "alpha_dropout", .call = "alpha_dropout", .args = args_like_alpha_dropout,
+               .n_args = 4, .n_outs = 1, .random = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&alpha_dropout_schema,
     impl::alpha_dropout, nullptr);
 alignas(8) static constexpr OpSchema alpha_dropout__schema =
-    schema_of({.name = "alpha_dropout_", .call = "alpha_dropout_",
-    .text = "alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
-    "Generator = None) -> Tensor", .args = args_like_alpha_dropout_, .n_args = 4, .n_outs = 0,
-    .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "alpha_dropout_", .call = "alpha_dropout_", .args = args_like_alpha_dropout_,
+               .n_args = 4, .n_outs = 0, .random = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_alpha_dropout_ = make_op<void, Tensor&,
     double, bool, Generator*>(&alpha_dropout__schema, alpha_dropout__impl, nullptr);
 
 // ---- feature_alpha_dropout ----
 alignas(8) static constexpr OpSchema feature_alpha_dropout_schema =
     schema_of({.name = "feature_alpha_dropout", .call = "feature_alpha_dropout",
-    .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
-    "Generator = None) -> Tensor", .args = args_like_alpha_dropout, .n_args = 4, .n_outs = 1,
-    .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_alpha_dropout, .n_args = 4, .n_outs = 1, .random = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, bool, Generator*)> op_feature_alpha_dropout =
     make_op<TensorRef, const Tensor&, double, bool, Generator*>(&feature_alpha_dropout_schema,
     impl::feature_alpha_dropout, nullptr);
 alignas(8) static constexpr OpSchema feature_alpha_dropout__schema =
     schema_of({.name = "feature_alpha_dropout_", .call = "feature_alpha_dropout_",
-    .text = "feature_alpha_dropout(input: Tensor, p: Float = 0.5, train: Bool = false, generator: "
-    "Generator = None) -> Tensor", .args = args_like_alpha_dropout_, .n_args = 4, .n_outs = 0,
-    .random = true, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_alpha_dropout_, .n_args = 4, .n_outs = 0, .random = true,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, bool, Generator*)> op_feature_alpha_dropout_ =
     make_op<void, Tensor&, double, bool, Generator*>(&feature_alpha_dropout__schema,
                                                      feature_alpha_dropout__impl, nullptr);

@@ -23,24 +23,20 @@ alignas(8) static constexpr ArgInfo lstm_args[] = {{"input", ArgType::kTensor, f
                                                    {"batch_first", ArgType::kBool, false, false},
                                                    {"batch_sizes", ArgType::kSize, false, true}};
 alignas(8) static constexpr OpSchema lstm_schema =
-    schema_of({.name = "lstm", .call = "lstm",
-    .text = "lstm(input: Tensor, hx: Tensor[], params: Tensor[], has_biases: Bool, num_layers: "
-    "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
-    "= None) -> (output: Tensor, h_n: Tensor, c_n: Tensor)", .args = lstm_args, .n_args = 10,
-    .n_outs = 3, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kLower, Autocast::kLower}});
+    schema_of({.name = "lstm", .call = "lstm", .args = lstm_args, .n_args = 10, .n_outs = 3,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorTriple(const Tensor&, TensorSpan, TensorSpan, bool, int64_t, double, bool, bool,
                           bool, Ints)> op_lstm = make_op<TensorTriple, const Tensor&, TensorSpan,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&lstm_schema, impl::lstm, nullptr);
 
 // ---- gru ----
 alignas(8) static constexpr OpSchema gru_schema =
-    schema_of({.name = "gru", .call = "gru",
-    .text = "gru(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: Int, "
-    "dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] = "
-    "None) -> (output: Tensor, h_n: Tensor)", .args = args_like_gru, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kLower, Autocast::kLower}});
+    schema_of({.name = "gru", .call = "gru", .args = args_like_gru, .n_args = 10, .n_outs = 2,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_gru = make_op<TensorPair, const Tensor&, const Tensor&,
                                                       TensorSpan, bool, int64_t, double, bool, bool,
@@ -48,12 +44,10 @@ constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t,
 
 // ---- rnn_tanh ----
 alignas(8) static constexpr OpSchema rnn_tanh_schema =
-    schema_of({.name = "rnn_tanh", .call = "rnn_tanh",
-    .text = "rnn_tanh(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
-    "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
-    "= None) -> (output: Tensor, h_n: Tensor)", .args = args_like_gru, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kLower, Autocast::kLower}});
+    schema_of({.name = "rnn_tanh", .call = "rnn_tanh", .args = args_like_gru, .n_args = 10,
+               .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_tanh = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_tanh_schema, impl::rnn_tanh,
@@ -61,12 +55,10 @@ constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t,
 
 // ---- rnn_relu ----
 alignas(8) static constexpr OpSchema rnn_relu_schema =
-    schema_of({.name = "rnn_relu", .call = "rnn_relu",
-    .text = "rnn_relu(input: Tensor, hx: Tensor, params: Tensor[], has_biases: Bool, num_layers: "
-    "Int, dropout: Float, train: Bool, bidirectional: Bool, batch_first: Bool, batch_sizes: Int[] "
-    "= None) -> (output: Tensor, h_n: Tensor)", .args = args_like_gru, .n_args = 10, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kLower, Autocast::kLower}});
+    schema_of({.name = "rnn_relu", .call = "rnn_relu", .args = args_like_gru, .n_args = 10,
+               .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, const Tensor&, TensorSpan, bool, int64_t, double, bool, bool,
                         bool, Ints)> op_rnn_relu = make_op<TensorPair, const Tensor&, const Tensor&,
     TensorSpan, bool, int64_t, double, bool, bool, bool, Ints>(&rnn_relu_schema, impl::rnn_relu,
@@ -80,11 +72,10 @@ alignas(8) static constexpr ArgInfo lstm_cell_args[] = {{"input", ArgType::kTens
                                                         {"b_ih", ArgType::kOptTensor, false, true},
                                                         {"b_hh", ArgType::kOptTensor, false, true}};
 alignas(8) static constexpr OpSchema lstm_cell_schema =
-    schema_of({.name = "lstm_cell", .call = "lstm_cell",
-    .text = "lstm_cell(input: Tensor, hx: Tensor[], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
-    "None, b_hh: Tensor? = None) -> (h_1: Tensor, c_1: Tensor)", .args = lstm_cell_args,
-    .n_args = 6, .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kLower, Autocast::kLower}});
+    schema_of({.name = "lstm_cell", .call = "lstm_cell", .args = lstm_cell_args, .n_args = 6,
+               .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorPair(const Tensor&, TensorSpan, const Tensor&, const Tensor&, const Tensor*,
                         const Tensor*)> op_lstm_cell = make_op<TensorPair, const Tensor&,
     TensorSpan, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&lstm_cell_schema,
@@ -92,11 +83,10 @@ constinit Op<TensorPair(const Tensor&, TensorSpan, const Tensor&, const Tensor&,
 
 // ---- gru_cell ----
 alignas(8) static constexpr OpSchema gru_cell_schema =
-    schema_of({.name = "gru_cell", .call = "gru_cell",
-    .text = "gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
-    "None, b_hh: Tensor? = None) -> Tensor", .args = args_like_gru_cell, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kLower, Autocast::kLower}});
+    schema_of({.name = "gru_cell", .call = "gru_cell", .args = args_like_gru_cell, .n_args = 6,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_gru_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*, const Tensor*>(&gru_cell_schema,
@@ -104,11 +94,10 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor
 
 // ---- rnn_tanh_cell ----
 alignas(8) static constexpr OpSchema rnn_tanh_cell_schema =
-    schema_of({.name = "rnn_tanh_cell", .call = "rnn_tanh_cell",
-    .text = "rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
-    "None, b_hh: Tensor? = None) -> Tensor", .args = args_like_gru_cell, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kLower, Autocast::kLower}});
+    schema_of({.name = "rnn_tanh_cell", .call = "rnn_tanh_cell", .args = args_like_gru_cell,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_tanh_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -116,11 +105,10 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor
 
 // ---- rnn_relu_cell ----
 alignas(8) static constexpr OpSchema rnn_relu_cell_schema =
-    schema_of({.name = "rnn_relu_cell", .call = "rnn_relu_cell",
-    .text = "rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor? = "
-    "None, b_hh: Tensor? = None) -> Tensor", .args = args_like_gru_cell, .n_args = 6, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kLower, Autocast::kLower}});
+    schema_of({.name = "rnn_relu_cell", .call = "rnn_relu_cell", .args = args_like_gru_cell,
+               .n_args = 6, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kLower, Autocast::kLower}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor*,
                        const Tensor*)> op_rnn_relu_cell = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, const Tensor*,
@@ -228,11 +216,8 @@ alignas(8) static constexpr ArgInfo recurrent_layer_args[] =
      {"batch_sizes", ArgType::kShape, false, false}, {"mode", ArgType::kInt, false, false},
      {"reverse", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema recurrent_layer_schema =
-    schema_of({.name = "recurrent_layer", .call = "recurrent_layer",
-    .text = "recurrent_layer(gates: Tensor, h0: Tensor, c0: Tensor?, w_hh: Tensor, b_hh: Tensor?, "
-    "w_hr: Tensor?, batch_sizes: Shape, mode: Int, reverse: Bool) -> (output: Tensor, cells: "
-    "Tensor, saved: PlainTensor)", .args = recurrent_layer_args, .n_args = 9, .n_outs = 3,
-    .differentiable = true, .internal = true, .leaf = true});
+    schema_of({.name = "recurrent_layer", .call = "recurrent_layer", .args = recurrent_layer_args,
+               .n_args = 9, .n_outs = 3, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorTriple(const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor*,
                           const Tensor*, Ints, int64_t, bool)> op_recurrent_layer =
     make_op<TensorTriple, const Tensor&, const Tensor&, const Tensor*, const Tensor&, const Tensor*,
@@ -249,11 +234,8 @@ alignas(8) static constexpr ArgInfo recurrent_layer_backward_args[] =
      {"mode", ArgType::kInt, false, false}, {"reverse", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema recurrent_layer_backward_schema =
     schema_of({.name = "recurrent_layer_backward", .call = "recurrent_layer_backward",
-    .text = "recurrent_layer_backward(grad: Tensor?, grad_cells: Tensor?, h0: Tensor, c0: "
-    "Tensor?, w_hh: Tensor, w_hr: Tensor?, output: Tensor, cells: Tensor, saved: Tensor, "
-    "batch_sizes: Shape, mode: Int, reverse: Bool) -> (dgates: Tensor, dhidden: Tensor, carry: "
-    "Tensor)", .args = recurrent_layer_backward_args, .n_args = 12, .n_outs = 3, .internal = true,
-    .leaf = true});
+               .args = recurrent_layer_backward_args, .n_args = 12, .n_outs = 3, .internal = true,
+               .leaf = true});
 constinit Op<TensorTriple(const Tensor*, const Tensor*, const Tensor&, const Tensor*, const Tensor&,
                           const Tensor*, const Tensor&, const Tensor&, const Tensor&, Ints, int64_t,
                           bool)> op_recurrent_layer_backward = make_op<TensorTriple, const Tensor*,

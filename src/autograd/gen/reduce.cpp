@@ -23,10 +23,9 @@ static void sum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType sum_type = {"sum", sum_apply, destroy_parts<0, 1>,
                                                        sizeof(sum_saved), false, false, 23};
 alignas(8) static constexpr RecordedSchema sum_schema =
-    {schema_of({.name = "sum", .call = "sum",
-                .text = "sum(self: Tensor, dtype: DType? = None) -> Tensor", .args = args_like_sum,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64}), &sum_type};
+    {schema_of({.name = "sum", .call = "sum", .args = args_like_sum, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
+                .wide_unsigned = WideUnsigned::kInt64}), &sum_type};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_sum = make_op<TensorRef, const Tensor&,
     Dtype>(&sum_schema, impl::sum, record_like_sum);
 
@@ -44,28 +43,25 @@ static void sum_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
 alignas(8) static constinit const NodeType sum_dim_type = {"sum", sum_dim_apply,
     destroy_parts<0, 2>, sizeof(sum_dim_saved), false, false, 15};
 alignas(8) static constexpr RecordedSchema sum_dim_schema =
-    {schema_of({.name = "sum_dim", .call = "sum_dim",
-    .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
-    "Tensor", .args = args_like_sum_dim, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64}), &sum_dim_type};
+    {schema_of({.name = "sum_dim", .call = "sum_dim", .args = args_like_sum_dim, .n_args = 4,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
+                .wide_unsigned = WideUnsigned::kInt64}), &sum_dim_type};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_sum_dim =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&sum_dim_schema, impl::sum_dim,
     record_like_sum_dim);
 alignas(8) static constexpr OpSchema sum_dim_into_schema =
-    schema_of({.name = "sum_dim_into", .call = "sum_dim_into",
-    .text = "sum_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
-    "Tensor", .args = args_like_sum_dim, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "sum_dim_into", .call = "sum_dim_into", .args = args_like_sum_dim,
+               .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_sum_dim_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&sum_dim_into_schema,
     sum_dim_into_impl, into_autograd);
 
 // ---- sum_to_size ----
 alignas(8) static constexpr OpSchema sum_to_size_schema =
-    schema_of({.name = "sum_to_size", .call = "sum_to_size",
-               .text = "sum_to_size(self: Tensor, size: Size) -> Tensor",
-               .args = args_like_sum_to_size, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "sum_to_size", .call = "sum_to_size", .args = args_like_sum_to_size,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_sum_to_size = make_op<TensorRef, const Tensor&,
     Ints>(&sum_to_size_schema, impl::sum_to_size, nullptr);
 
@@ -82,10 +78,8 @@ static void mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType mean_type = {"mean", mean_apply, destroy_parts<0, 1>,
                                                         sizeof(mean_saved), false, false, 23};
 alignas(8) static constexpr RecordedSchema mean_schema =
-    {schema_of({.name = "mean", .call = "mean",
-                .text = "mean(self: Tensor, dtype: DType? = None) -> Tensor", .args = args_like_sum,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kReduce}), &mean_type};
+    {schema_of({.name = "mean", .call = "mean", .args = args_like_sum, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kReduce}), &mean_type};
 constinit Op<TensorRef(const Tensor&, Dtype)> op_mean = make_op<TensorRef, const Tensor&,
     Dtype>(&mean_schema, impl::mean, record_like_sum);
 
@@ -104,18 +98,16 @@ static void mean_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
 alignas(8) static constinit const NodeType mean_dim_type = {"mean", mean_dim_apply,
     destroy_parts<0, 2>, sizeof(mean_dim_saved), false, false, 15};
 alignas(8) static constexpr RecordedSchema mean_dim_schema =
-    {schema_of({.name = "mean_dim", .call = "mean_dim",
-    .text = "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
-    "Tensor", .args = args_like_sum_dim, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce}), &mean_dim_type};
+    {schema_of({.name = "mean_dim", .call = "mean_dim", .args = args_like_sum_dim, .n_args = 4,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
+     &mean_dim_type};
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_mean_dim =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&mean_dim_schema, impl::mean_dim,
     record_like_sum_dim);
 alignas(8) static constexpr OpSchema mean_dim_into_schema =
-    schema_of({.name = "mean_dim_into", .call = "mean_dim_into",
-    .text = "mean_dim(self: Tensor, dim: Dims, keepdim: Bool = false, dtype: DType? = None) -> "
-    "Tensor", .args = args_like_sum_dim, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "mean_dim_into", .call = "mean_dim_into", .args = args_like_sum_dim,
+               .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&mean_dim_into_schema,
     mean_dim_into_impl, into_autograd);
@@ -124,9 +116,8 @@ constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into =
 alignas(8) static constinit const NodeType max_type = {"max", apply_like_max, destroy_parts<2, 0>,
                                                        sizeof(max_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema max_schema =
-    {schema_of({.name = "max", .call = "max", .text = "max(self: Tensor) -> Tensor",
-                .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kReduce}), &max_type};
+    {schema_of({.name = "max", .call = "max", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kReduce}), &max_type};
 constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&>(&max_schema,
     impl::max, record_like_max);
 
@@ -134,18 +125,16 @@ constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&
 alignas(8) static constinit const NodeType max_dim_type = {"max", apply_like_max_dim,
     destroy_parts<1, 1>, sizeof(max_dim_saved), false, false, 72};
 alignas(8) static constexpr RecordedSchema max_dim_schema =
-    {schema_of({.name = "max_dim", .call = "max_dim",
-    .text = "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
-    "IndexTensor)", .args = args_like_max_dim, .n_args = 3, .n_outs = 2, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce}), &max_dim_type};
+    {schema_of({.name = "max_dim", .call = "max_dim", .args = args_like_max_dim, .n_args = 3,
+                .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
+     &max_dim_type};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_max_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&max_dim_schema, impl::max_dim,
                                                       record_like_max_dim);
 alignas(8) static constexpr OpSchema max_dim_into_schema =
-    schema_of({.name = "max_dim_into", .call = "max_dim_into",
-    .text = "max_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
-    "IndexTensor)", .args = args_like_max_dim, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "max_dim_into", .call = "max_dim_into", .args = args_like_max_dim,
+               .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&max_dim_into_schema,
     max_dim_into_impl, into_autograd);
@@ -155,9 +144,8 @@ using min_saved = max_saved;
 alignas(8) static constinit const NodeType min_type = {"min", apply_like_max, destroy_parts<2, 0>,
                                                        sizeof(min_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema min_schema =
-    {schema_of({.name = "min", .call = "min", .text = "min(self: Tensor) -> Tensor",
-                .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kReduce}), &min_type};
+    {schema_of({.name = "min", .call = "min", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kReduce}), &min_type};
 constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&>(&min_schema,
     impl::min, record_like_max);
 
@@ -166,83 +154,73 @@ using min_dim_saved = max_dim_saved;
 alignas(8) static constinit const NodeType min_dim_type = {"min", apply_like_max_dim,
     destroy_parts<1, 1>, sizeof(min_dim_saved), false, false, 72};
 alignas(8) static constexpr RecordedSchema min_dim_schema =
-    {schema_of({.name = "min_dim", .call = "min_dim",
-    .text = "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
-    "IndexTensor)", .args = args_like_max_dim, .n_args = 3, .n_outs = 2, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce}), &min_dim_type};
+    {schema_of({.name = "min_dim", .call = "min_dim", .args = args_like_max_dim, .n_args = 3,
+                .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
+     &min_dim_type};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_min_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&min_dim_schema, impl::min_dim,
                                                       record_like_max_dim);
 alignas(8) static constexpr OpSchema min_dim_into_schema =
-    schema_of({.name = "min_dim_into", .call = "min_dim_into",
-    .text = "min_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, indices: "
-    "IndexTensor)", .args = args_like_max_dim, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "min_dim_into", .call = "min_dim_into", .args = args_like_max_dim,
+               .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_min_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&min_dim_into_schema,
     min_dim_into_impl, into_autograd);
 
 // ---- argmax ----
 alignas(8) static constexpr OpSchema argmax_schema =
-    schema_of({.name = "argmax", .call = "argmax",
-    .text = "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
-    .args = args_like_argmax, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "argmax", .call = "argmax", .args = args_like_argmax, .n_args = 3,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmax =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmax_schema, impl::argmax, nullptr);
 alignas(8) static constexpr OpSchema argmax_into_schema =
-    schema_of({.name = "argmax_into", .call = "argmax_into",
-    .text = "argmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
-    .args = args_like_argmax, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "argmax_into", .call = "argmax_into", .args = args_like_argmax, .n_args = 4,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmax_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmax_into_schema, argmax_into_impl,
     into_autograd);
 
 // ---- any ----
 alignas(8) static constexpr OpSchema any_schema =
-    schema_of({.name = "any", .call = "any", .text = "any(self: Tensor) -> BoolTensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "any", .call = "any", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_any = make_op<TensorRef, const Tensor&>(&any_schema,
     impl::any, nullptr);
 
 // ---- any_dim ----
 alignas(8) static constexpr OpSchema any_dim_schema =
-    schema_of({.name = "any_dim", .call = "any_dim",
-               .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-               .args = args_like_any_dim, .n_args = 3, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "any_dim", .call = "any_dim", .args = args_like_any_dim, .n_args = 3,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kReduce,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_any_dim = make_op<TensorRef, const Tensor&,
     Ints, bool>(&any_dim_schema, impl::any_dim, nullptr);
 alignas(8) static constexpr OpSchema any_dim_into_schema =
-    schema_of({.name = "any_dim_into", .call = "any_dim_into",
-               .text = "any_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-               .args = args_like_any_dim, .n_args = 4, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "any_dim_into", .call = "any_dim_into", .args = args_like_any_dim,
+               .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_any_dim_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&any_dim_into_schema, any_dim_into_impl,
                                                       into_autograd);
 
 // ---- all ----
 alignas(8) static constexpr OpSchema all_schema =
-    schema_of({.name = "all", .call = "all", .text = "all(self: Tensor) -> BoolTensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "all", .call = "all", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_all = make_op<TensorRef, const Tensor&>(&all_schema,
     impl::all, nullptr);
 
 // ---- all_dim ----
 alignas(8) static constexpr OpSchema all_dim_schema =
-    schema_of({.name = "all_dim", .call = "all_dim",
-               .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-               .args = args_like_any_dim, .n_args = 3, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "all_dim", .call = "all_dim", .args = args_like_any_dim, .n_args = 3,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kReduce,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_all_dim = make_op<TensorRef, const Tensor&,
     Ints, bool>(&all_dim_schema, impl::all_dim, nullptr);
 alignas(8) static constexpr OpSchema all_dim_into_schema =
-    schema_of({.name = "all_dim_into", .call = "all_dim_into",
-               .text = "all_dim(self: Tensor, dim: Dims, keepdim: Bool = false) -> BoolTensor",
-               .args = args_like_any_dim, .n_args = 4, .n_outs = 0, .leaf = true,
-               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "all_dim_into", .call = "all_dim_into", .args = args_like_any_dim,
+               .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&all_dim_into_schema, all_dim_into_impl,
                                                       into_autograd);
@@ -252,17 +230,15 @@ alignas(8) static constinit const NodeType amax_type = {"amax", apply_like_amax,
                                                         destroy_parts<2, 1>, sizeof(amax_saved),
                                                         false, false, 139};
 alignas(8) static constexpr RecordedSchema amax_schema =
-    {schema_of({.name = "amax", .call = "amax",
-                .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-                .args = args_like_nuclear_norm, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kReduce}), &amax_type};
+    {schema_of({.name = "amax", .call = "amax", .args = args_like_nuclear_norm, .n_args = 3,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
+     &amax_type};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amax = make_op<TensorRef, const Tensor&, Ints,
     bool>(&amax_schema, impl::amax, record_like_amax);
 alignas(8) static constexpr OpSchema amax_into_schema =
-    schema_of({.name = "amax_into", .call = "amax_into",
-               .text = "amax(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-               .args = args_like_nuclear_norm, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "amax_into", .call = "amax_into", .args = args_like_nuclear_norm,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<void, const Tensor&,
     Ints, bool, Tensor&>(&amax_into_schema, amax_into_impl, into_autograd);
 
@@ -272,17 +248,15 @@ alignas(8) static constinit const NodeType amin_type = {"amin", apply_like_amax,
                                                         destroy_parts<2, 1>, sizeof(amin_saved),
                                                         false, false, 139};
 alignas(8) static constexpr RecordedSchema amin_schema =
-    {schema_of({.name = "amin", .call = "amin",
-                .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-                .args = args_like_nuclear_norm, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kReduce}), &amin_type};
+    {schema_of({.name = "amin", .call = "amin", .args = args_like_nuclear_norm, .n_args = 3,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
+     &amin_type};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_amin = make_op<TensorRef, const Tensor&, Ints,
     bool>(&amin_schema, impl::amin, record_like_amax);
 alignas(8) static constexpr OpSchema amin_into_schema =
-    schema_of({.name = "amin_into", .call = "amin_into",
-               .text = "amin(self: Tensor, dim: Dims = [], keepdim: Bool = false) -> Tensor",
-               .args = args_like_nuclear_norm, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "amin_into", .call = "amin_into", .args = args_like_nuclear_norm,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amin_into = make_op<void, const Tensor&,
     Ints, bool, Tensor&>(&amin_into_schema, amin_into_impl, into_autograd);
 
@@ -305,18 +279,15 @@ static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
 alignas(8) static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply,
     destroy_parts<2, 1>, sizeof(logsumexp_saved), false, false, 139};
 alignas(8) static constexpr RecordedSchema logsumexp_schema =
-    {schema_of({.name = "logsumexp", .call = "logsumexp",
-                .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
-                .args = args_like_any_dim, .n_args = 3, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kReduce,
+    {schema_of({.name = "logsumexp", .call = "logsumexp", .args = args_like_any_dim, .n_args = 3,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &logsumexp_type};
 constinit Op<TensorRef(const Tensor&, Ints, bool)> op_logsumexp = make_op<TensorRef, const Tensor&,
     Ints, bool>(&logsumexp_schema, impl::logsumexp, record_like_amax);
 alignas(8) static constexpr OpSchema logsumexp_into_schema =
-    schema_of({.name = "logsumexp_into", .call = "logsumexp_into",
-               .text = "logsumexp(self: Tensor, dim: Dims, keepdim: Bool = false) -> Tensor",
-               .args = args_like_any_dim, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "logsumexp_into", .call = "logsumexp_into", .args = args_like_any_dim,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_logsumexp_into =
     make_op<void, const Tensor&, Ints, bool, Tensor&>(&logsumexp_into_schema, logsumexp_into_impl,
                                                       into_autograd);
@@ -361,17 +332,14 @@ static TensorRef var_autograd(Call c, const Tensor& self, Ints dim, double corre
   return out;
 }
 alignas(8) static constexpr OpSchema var_schema =
-    schema_of({.name = "var", .call = "var",
-    .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "Tensor", .args = args_like_var, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .structural = true, .kind = OpKind::kReduce});
+    schema_of({.name = "var", .call = "var", .args = args_like_var, .n_args = 4, .n_outs = 1,
+               .differentiable = true, .structural = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_var =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&var_schema, impl::var, var_autograd);
 alignas(8) static constexpr OpSchema var_into_schema =
-    schema_of({.name = "var_into", .call = "var_into",
-    .text = "var(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "Tensor", .args = args_like_var, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .structural = true, .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "var_into", .call = "var_into", .args = args_like_var, .n_args = 5,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_var_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&var_into_schema, var_into_impl,
     into_autograd);
@@ -420,27 +388,23 @@ static TensorRef std_autograd(Call c, const Tensor& self, Ints dim, double corre
   return out;
 }
 alignas(8) static constexpr OpSchema std_schema =
-    schema_of({.name = "std", .call = "std",
-    .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "Tensor", .args = args_like_var, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .structural = true, .kind = OpKind::kReduce});
+    schema_of({.name = "std", .call = "std", .args = args_like_var, .n_args = 4, .n_outs = 1,
+               .differentiable = true, .structural = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Ints, double, bool)> op_std =
     make_op<TensorRef, const Tensor&, Ints, double, bool>(&std_schema, impl::std, std_autograd);
 alignas(8) static constexpr OpSchema std_into_schema =
-    schema_of({.name = "std_into", .call = "std_into",
-    .text = "std(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = false) -> "
-    "Tensor", .args = args_like_var, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .structural = true, .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "std_into", .call = "std_into", .args = args_like_var, .n_args = 5,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Ints, double, bool, Tensor&)> op_std_into =
     make_op<void, const Tensor&, Ints, double, bool, Tensor&>(&std_into_schema, std_into_impl,
     into_autograd);
 
 // ---- var_mean ----
 alignas(8) static constexpr OpSchema var_mean_schema =
-    schema_of({.name = "var_mean", .call = "var_mean",
-    .text = "var_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = "
-    "false) -> (var: Tensor, mean: Tensor)", .args = args_like_var_mean, .n_args = 4, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "var_mean", .call = "var_mean", .args = args_like_var_mean, .n_args = 4,
+               .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_var_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&var_mean_schema, impl::var_mean,
     nullptr);
@@ -476,10 +440,9 @@ static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
   return out;
 }
 alignas(8) static constexpr OpSchema prod_schema =
-    schema_of({.name = "prod", .call = "prod",
-               .text = "prod(self: Tensor, dtype: DType? = None) -> Tensor", .args = args_like_sum,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64,
+    schema_of({.name = "prod", .call = "prod", .args = args_like_sum, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
+               .wide_unsigned = WideUnsigned::kInt64,
                .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, Dtype)> op_prod = make_op<TensorRef, const Tensor&,
     Dtype>(&prod_schema, impl::prod, prod_autograd);
@@ -531,34 +494,30 @@ alignas(8) static constexpr ArgInfo prod_dim_args[] = {{"self", ArgType::kTensor
                                                        {"dtype", ArgType::kDtype, false, true},
                                                        {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema prod_dim_schema =
-    schema_of({.name = "prod_dim", .call = "prod_dim",
-    .text = "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> "
-    "Tensor", .args = prod_dim_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64,
-    .autocast = {Autocast::kFp32, Autocast::kFp32}});
+    schema_of({.name = "prod_dim", .call = "prod_dim", .args = prod_dim_args, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
+               .wide_unsigned = WideUnsigned::kInt64,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, Dtype)> op_prod_dim =
     make_op<TensorRef, const Tensor&, int64_t, bool, Dtype>(&prod_dim_schema, impl::prod_dim,
     prod_dim_autograd);
 alignas(8) static constexpr OpSchema prod_dim_into_schema =
-    schema_of({.name = "prod_dim_into", .call = "prod_dim_into",
-    .text = "prod_dim(self: Tensor, dim: Dim, keepdim: Bool = false, dtype: DType? = None) -> "
-    "Tensor", .args = prod_dim_args, .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
-    .kind = OpKind::kReduce, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "prod_dim_into", .call = "prod_dim_into", .args = prod_dim_args, .n_args = 5,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, int64_t, bool, Dtype, Tensor&)> op_prod_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Dtype, Tensor&>(&prod_dim_into_schema,
     prod_dim_into_impl, into_autograd);
 
 // ---- argmin ----
 alignas(8) static constexpr OpSchema argmin_schema =
-    schema_of({.name = "argmin", .call = "argmin",
-    .text = "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
-    .args = args_like_argmax, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "argmin", .call = "argmin", .args = args_like_argmax, .n_args = 3,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_argmin =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&argmin_schema, impl::argmin, nullptr);
 alignas(8) static constexpr OpSchema argmin_into_schema =
-    schema_of({.name = "argmin_into", .call = "argmin_into",
-    .text = "argmin(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> IndexTensor",
-    .args = args_like_argmax, .n_args = 4, .n_outs = 0, .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "argmin_into", .call = "argmin_into", .args = args_like_argmax, .n_args = 4,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&)> op_argmin_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&>(&argmin_into_schema, argmin_into_impl,
     into_autograd);
@@ -615,28 +574,24 @@ alignas(8) static constexpr ArgInfo norm_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dtype", ArgType::kDtype, false, true},
                                                    {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema norm_schema =
-    schema_of({.name = "norm", .call = "norm",
-    .text = "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: "
-    "DType? = None) -> Tensor", .args = norm_args, .n_args = 5, .n_outs = 1, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce, .autocast = {Autocast::kNone, Autocast::kFp32}});
+    schema_of({.name = "norm", .call = "norm", .args = norm_args, .n_args = 5, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, double, Ints, bool, Dtype)> op_norm =
     make_op<TensorRef, const Tensor&, double, Ints, bool, Dtype>(&norm_schema, impl::norm,
     norm_autograd);
 alignas(8) static constexpr OpSchema norm_into_schema =
-    schema_of({.name = "norm_into", .call = "norm_into",
-    .text = "norm(self: Tensor, p: Float = 2.0, dim: Dims = [], keepdim: Bool = false, dtype: "
-    "DType? = None) -> Tensor", .args = norm_args, .n_args = 6, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "norm_into", .call = "norm_into", .args = norm_args, .n_args = 6,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<void(const Tensor&, double, Ints, bool, Dtype, Tensor&)> op_norm_into =
     make_op<void, const Tensor&, double, Ints, bool, Dtype, Tensor&>(&norm_into_schema,
     norm_into_impl, into_autograd);
 
 // ---- count_nonzero ----
 alignas(8) static constexpr OpSchema count_nonzero_schema =
-    schema_of({.name = "count_nonzero", .call = "count_nonzero",
-               .text = "count_nonzero(self: Tensor, dim: Dims = []) -> IndexTensor",
-               .args = args_like_fft_fftshift, .n_args = 2, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "count_nonzero", .call = "count_nonzero", .args = args_like_fft_fftshift,
+               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_count_nonzero = make_op<TensorRef, const Tensor&,
     Ints>(&count_nonzero_schema, impl::count_nonzero, nullptr);
 
@@ -646,10 +601,8 @@ alignas(8) static constexpr ArgInfo hash_tensor_args[] = {{"self", ArgType::kTen
                                            ArgDefault::kBool, {.i = 0}},
     {"mode", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema hash_tensor_schema =
-    schema_of({.name = "hash_tensor", .call = "hash_tensor",
-    .text = "hash_tensor(self: Tensor, dim: Dims = [], keepdim: Bool = false, mode: Int = 0) -> "
-    "IndexTensor", .args = hash_tensor_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kReduce});
+    schema_of({.name = "hash_tensor", .call = "hash_tensor", .args = hash_tensor_args, .n_args = 4,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, Ints, bool, int64_t)> op_hash_tensor =
     make_op<TensorRef, const Tensor&, Ints, bool, int64_t>(&hash_tensor_schema, impl::hash_tensor,
     nullptr);
@@ -662,61 +615,54 @@ alignas(8) static constexpr ArgInfo aminmax_args[] = {{"self", ArgType::kTensor,
                                                       {"dst_min", ArgType::kTensor, true, false},
                                                       {"dst_max", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema aminmax_schema =
-    schema_of({.name = "aminmax", .call = "aminmax",
-    .text = "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: "
-    "Tensor)", .args = aminmax_args, .n_args = 3, .n_outs = 2, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "aminmax", .call = "aminmax", .args = aminmax_args, .n_args = 3, .n_outs = 2,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Opt<int64_t>, bool)> op_aminmax =
     make_op<TensorPair, const Tensor&, Opt<int64_t>, bool>(&aminmax_schema, impl::aminmax, nullptr);
 alignas(8) static constexpr OpSchema aminmax_into_schema =
-    schema_of({.name = "aminmax_into", .call = "aminmax_into",
-    .text = "aminmax(self: Tensor, dim: Dim? = None, keepdim: Bool = false) -> (min: Tensor, max: "
-    "Tensor)", .args = aminmax_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "aminmax_into", .call = "aminmax_into", .args = aminmax_args, .n_args = 5,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&)> op_aminmax_into =
     make_op<void, const Tensor&, Opt<int64_t>, bool, Tensor&, Tensor&>(&aminmax_into_schema,
     aminmax_into_impl, into_autograd);
 
 // ---- std_mean ----
 alignas(8) static constexpr OpSchema std_mean_schema =
-    schema_of({.name = "std_mean", .call = "std_mean",
-    .text = "std_mean(self: Tensor, dim: Dims = [], correction: Float = 1.0, keepdim: Bool = "
-    "false) -> (std: Tensor, mean: Tensor)", .args = args_like_var_mean, .n_args = 4, .n_outs = 2,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "std_mean", .call = "std_mean", .args = args_like_var_mean, .n_args = 4,
+               .n_outs = 2, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorPair(const Tensor&, Ints, double, bool)> op_std_mean =
     make_op<TensorPair, const Tensor&, Ints, double, bool>(&std_mean_schema, impl::std_mean,
     nullptr);
 
 // ---- nansum ----
 alignas(8) static constexpr OpSchema nansum_schema =
-    schema_of({.name = "nansum", .call = "nansum",
-    .text = "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> "
-    "Tensor", .args = args_like_nansum, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "nansum", .call = "nansum", .args = args_like_nansum, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nansum =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nansum_schema, impl::nansum, nullptr);
 alignas(8) static constexpr OpSchema nansum_into_schema =
-    schema_of({.name = "nansum_into", .call = "nansum_into",
-    .text = "nansum(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) -> "
-    "Tensor", .args = args_like_nansum, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "nansum_into", .call = "nansum_into", .args = args_like_nansum, .n_args = 5,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nansum_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nansum_into_schema, nansum_into_impl,
     into_autograd);
 
 // ---- nanmean ----
 alignas(8) static constexpr OpSchema nanmean_schema =
-    schema_of({.name = "nanmean", .call = "nanmean",
-    .text = "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) "
-    "-> Tensor", .args = args_like_nansum, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "nanmean", .call = "nanmean", .args = args_like_nansum, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, bool, Dtype)> op_nanmean =
     make_op<TensorRef, const Tensor&, Ints, bool, Dtype>(&nanmean_schema, impl::nanmean, nullptr);
 alignas(8) static constexpr OpSchema nanmean_into_schema =
-    schema_of({.name = "nanmean_into", .call = "nanmean_into",
-    .text = "nanmean(self: Tensor, dim: Dims = [], keepdim: Bool = false, dtype: DType? = None) "
-    "-> Tensor", .args = args_like_nansum, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "nanmean_into", .call = "nanmean_into", .args = args_like_nansum,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_nanmean_into =
     make_op<void, const Tensor&, Ints, bool, Dtype, Tensor&>(&nanmean_into_schema,
     nanmean_into_impl, into_autograd);
@@ -728,19 +674,18 @@ alignas(8) static constexpr ArgInfo cov_args[] = {{"self", ArgType::kTensor, fal
                                                   {"fweights", ArgType::kOptTensor, false, true},
                                                   {"aweights", ArgType::kOptTensor, false, true}};
 alignas(8) static constexpr OpSchema cov_schema =
-    schema_of({.name = "cov", .call = "cov",
-    .text = "cov(self: Tensor, correction: Int = 1, fweights: Tensor? = None, aweights: Tensor? = "
-    "None) -> Tensor", .args = cov_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "cov", .call = "cov", .args = cov_args, .n_args = 4, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, const Tensor*, const Tensor*)> op_cov =
     make_op<TensorRef, const Tensor&, int64_t, const Tensor*, const Tensor*>(&cov_schema, impl::cov,
     nullptr);
 
 // ---- corrcoef ----
 alignas(8) static constexpr OpSchema corrcoef_schema =
-    schema_of({.name = "corrcoef", .call = "corrcoef", .text = "corrcoef(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "corrcoef", .call = "corrcoef", .args = args_like_relu, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_corrcoef =
     make_op<TensorRef, const Tensor&>(&corrcoef_schema, impl::corrcoef, nullptr);
 
@@ -750,10 +695,9 @@ alignas(8) static constexpr ArgInfo dist_args[] = {{"self", ArgType::kTensor, fa
                                                    {"p", ArgType::kFloat, false, true, 0,
                                                     ArgDefault::kFloat, {.f = 2.0}}};
 alignas(8) static constexpr OpSchema dist_schema =
-    schema_of({.name = "dist", .call = "dist",
-               .text = "dist(self: Tensor, other: Tensor, p: Float = 2.0) -> Tensor",
-               .args = dist_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "dist", .call = "dist", .args = dist_args, .n_args = 3, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double)> op_dist =
     make_op<TensorRef, const Tensor&, const Tensor&, double>(&dist_schema, impl::dist, nullptr);
@@ -766,9 +710,8 @@ alignas(8) static constexpr ArgInfo pairwise_distance_args[] =
      {"keepdim", ArgType::kBool, false, true, 0, ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema pairwise_distance_schema =
     schema_of({.name = "pairwise_distance", .call = "pairwise_distance",
-    .text = "pairwise_distance(x1: Tensor, x2: Tensor, p: Float = 2.0, eps: Float = 1e-6, "
-    "keepdim: Bool = false) -> Tensor", .args = pairwise_distance_args, .n_args = 5, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = pairwise_distance_args, .n_args = 5, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, double, bool)> op_pairwise_distance =
     make_op<TensorRef, const Tensor&, const Tensor&, double, double,
             bool>(&pairwise_distance_schema, impl::pairwise_distance, nullptr);
@@ -780,10 +723,9 @@ alignas(8) static constexpr ArgInfo cosine_similarity_args[] =
      {"eps", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1e-08}}};
 alignas(8) static constexpr OpSchema cosine_similarity_schema =
     schema_of({.name = "cosine_similarity", .call = "cosine_similarity",
-    .text = "cosine_similarity(x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Float = 1e-8) -> Tensor",
-    .args = cosine_similarity_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kNone, Autocast::kFp32}});
+               .args = cosine_similarity_args, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, double)> op_cosine_similarity =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, double>(&cosine_similarity_schema,
     impl::cosine_similarity, nullptr);
@@ -796,18 +738,16 @@ alignas(8) static constexpr ArgInfo normalize_args[] = {{"input", ArgType::kTens
                                                   ArgDefault::kFloat, {.f = 1e-12}},
                                                         {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema normalize_schema =
-    schema_of({.name = "normalize", .call = "normalize",
-    .text = "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
-    .args = normalize_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "normalize", .call = "normalize", .args = normalize_args, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_normalize =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&normalize_schema, impl::normalize,
     nullptr);
 alignas(8) static constexpr OpSchema normalize_into_schema =
-    schema_of({.name = "normalize_into", .call = "normalize_into",
-    .text = "normalize(input: Tensor, p: Float = 2.0, dim: Dim = 1, eps: Float = 1e-12) -> Tensor",
-    .args = normalize_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "normalize_into", .call = "normalize_into", .args = normalize_args,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_normalize_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&normalize_into_schema,
     normalize_into_impl, into_autograd);
@@ -819,10 +759,9 @@ alignas(8) static constexpr ArgInfo renorm_args[] = {{"self", ArgType::kTensor, 
                                                      {"maxnorm", ArgType::kFloat, false, false},
                                                      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema renorm_schema =
-    schema_of({.name = "renorm", .call = "renorm",
-               .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
-               .args = renorm_args, .n_args = 4, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "renorm", .call = "renorm", .args = renorm_args, .n_args = 4, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, double, int64_t, double)> op_renorm =
     make_op<TensorRef, const Tensor&, double, int64_t, double>(&renorm_schema, impl::renorm,
@@ -838,17 +777,15 @@ alignas(8) static constexpr ArgInfo renorm__args[] = {{"self", ArgType::kTensor,
                                                       {"dim", ArgType::kDim, false, false},
                                                       {"maxnorm", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema renorm__schema =
-    schema_of({.name = "renorm_", .call = "renorm_",
-               .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
-               .args = renorm__args, .n_args = 4, .n_outs = 0, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "renorm_", .call = "renorm_", .args = renorm__args, .n_args = 4, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, double, int64_t, double)> op_renorm_ = make_op<void, Tensor&, double,
     int64_t, double>(&renorm__schema, renorm__impl, renorm__autograd);
 alignas(8) static constexpr OpSchema renorm_into_schema =
-    schema_of({.name = "renorm_into", .call = "renorm_into",
-               .text = "renorm(self: Tensor, p: Float, dim: Dim, maxnorm: Float) -> Tensor",
-               .args = renorm_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "renorm_into", .call = "renorm_into", .args = renorm_args, .n_args = 5,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, int64_t, double, Tensor&)> op_renorm_into =
     make_op<void, const Tensor&, double, int64_t, double, Tensor&>(&renorm_into_schema,
     renorm_into_impl, into_autograd);
@@ -861,11 +798,10 @@ alignas(8) static constexpr ArgInfo cdist_args[] = {{"x1", ArgType::kTensor, fal
                                                     {"compute_mode", ArgType::kEnum, false, true,
                                                      kCdistModeValues, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema cdist_schema =
-    schema_of({.name = "cdist", .call = "cdist",
-    .text = "cdist(x1: Tensor, x2: Tensor, p: Float = 2.0, compute_mode: Enum<CdistMode> = "
-    "\"use_mm_for_euclid_dist_if_necessary\") -> Tensor", .args = cdist_args, .n_args = 4,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kFp32}});
+    schema_of({.name = "cdist", .call = "cdist", .args = cdist_args, .n_args = 4, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, int64_t)> op_cdist =
     make_op<TensorRef, const Tensor&, const Tensor&, double, int64_t>(&cdist_schema, impl::cdist,
     nullptr);
@@ -875,9 +811,8 @@ alignas(8) static constexpr ArgInfo pdist_args[] = {{"self", ArgType::kTensor, f
                                                     {"p", ArgType::kFloat, false, true, 0,
                                                      ArgDefault::kFloat, {.f = 2.0}}};
 alignas(8) static constexpr OpSchema pdist_schema =
-    schema_of({.name = "pdist", .call = "pdist",
-               .text = "pdist(self: Tensor, p: Float = 2.0) -> Tensor", .args = pdist_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "pdist", .call = "pdist", .args = pdist_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, double)> op_pdist = make_op<TensorRef, const Tensor&,
@@ -947,10 +882,9 @@ alignas(8) static constexpr ArgInfo row_distances_args[] = {{"x1", ArgType::kTen
     {"x2", ArgType::kTensor, false, false}, {"p", ArgType::kFloat, false, false},
     {"pairs", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema row_distances_schema =
-    schema_of({.name = "row_distances", .call = "row_distances",
-               .text = "row_distances(x1: Tensor, x2: Tensor, p: Float, pairs: Bool) -> Tensor",
-               .args = row_distances_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kReduce});
+    schema_of({.name = "row_distances", .call = "row_distances", .args = row_distances_args,
+               .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, const Tensor&, double, bool)> op_row_distances =
     make_op<TensorRef, const Tensor&, const Tensor&, double, bool>(&row_distances_schema,
     impl::row_distances, row_distances_autograd);
@@ -962,9 +896,8 @@ alignas(8) static constexpr ArgInfo row_distances_backward_args[] =
      {"p", ArgType::kFloat, false, false}, {"pairs", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema row_distances_backward_schema =
     schema_of({.name = "row_distances_backward", .call = "row_distances_backward",
-    .text = "row_distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, y: Tensor, p: Float, "
-    "pairs: Bool) -> Tensor", .args = row_distances_backward_args, .n_args = 6, .n_outs = 1,
-    .internal = true, .leaf = true, .kind = OpKind::kReduce});
+               .args = row_distances_backward_args, .n_args = 6, .n_outs = 1, .internal = true,
+               .leaf = true, .kind = OpKind::kReduce});
 constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor&, double,
                        bool)> op_row_distances_backward = make_op<TensorRef, const Tensor&,
     const Tensor&, const Tensor&, const Tensor&, double, bool>(&row_distances_backward_schema,
@@ -972,9 +905,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, const Tensor
 
 // ---- trace ----
 alignas(8) static constexpr OpSchema trace_schema =
-    schema_of({.name = "trace", .call = "trace", .text = "trace(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "trace", .call = "trace", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&)> op_trace = make_op<TensorRef, const Tensor&>(&trace_schema,
     impl::trace, nullptr);

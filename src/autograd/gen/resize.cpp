@@ -21,13 +21,10 @@ alignas(8) static constexpr ArgInfo interpolate_args[] = {{"input", ArgType::kTe
     {"scale_d", ArgType::kOptFloat, false, true}, {"scale_h", ArgType::kOptFloat, false, true},
     {"scale_w", ArgType::kOptFloat, false, true}};
 alignas(8) static constexpr OpSchema interpolate_schema =
-    schema_of({.name = "interpolate", .call = "interpolate",
-    .text = "interpolate(input: Tensor, size: Int[] = None, scale_factor: Float? = None, mode: "
-    "Enum<Interpolation> = \"nearest\", align_corners: Bool? = None, recompute_scale_factor: "
-    "Bool? = None, antialias: Bool = false, scale_d: Float? = None, scale_h: Float? = None, "
-    "scale_w: Float? = None) -> Tensor", .args = interpolate_args, .n_args = 10, .n_outs = 1,
-    .structural = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
-    .autocast = {Autocast::kNone, Autocast::kFp32}});
+    schema_of({.name = "interpolate", .call = "interpolate", .args = interpolate_args, .n_args = 10,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
                        Opt<double>, Opt<double>, Opt<double>)> op_interpolate =
     make_op<TensorRef, const Tensor&, Ints, Opt<double>, int64_t, Opt<bool>, Opt<bool>, bool,
@@ -83,10 +80,8 @@ alignas(8) static constexpr ArgInfo upsample2d_args[] = {{"self", ArgType::kTens
     {"align", ArgType::kBool, false, false}, {"scale_h", ArgType::kFloat, false, false},
     {"scale_w", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema upsample2d_schema =
-    schema_of({.name = "upsample2d", .call = "upsample2d",
-    .text = "upsample2d(self: Tensor, size: Size, mode: Int, align: Bool, scale_h: Float, "
-    "scale_w: Float) -> Tensor", .args = upsample2d_args, .n_args = 6, .n_outs = 1,
-    .differentiable = true, .internal = true, .leaf = true});
+    schema_of({.name = "upsample2d", .call = "upsample2d", .args = upsample2d_args, .n_args = 6,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, bool, double, double)> op_upsample2d =
     make_op<TensorRef, const Tensor&, Ints, int64_t, bool, double, double>(&upsample2d_schema,
     impl::upsample2d, upsample2d_autograd);
@@ -143,9 +138,8 @@ alignas(8) static constexpr ArgInfo upsample2d_backward_args[] =
      {"scale_w", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema upsample2d_backward_schema =
     schema_of({.name = "upsample2d_backward", .call = "upsample2d_backward",
-    .text = "upsample2d_backward(grad: Tensor, image: Shape, size: Size, mode: Int, align: Bool, "
-    "scale_h: Float, scale_w: Float) -> Tensor", .args = upsample2d_backward_args, .n_args = 7,
-    .n_outs = 1, .differentiable = true, .internal = true, .leaf = true});
+               .args = upsample2d_backward_args, .n_args = 7, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, int64_t, bool, double,
                        double)> op_upsample2d_backward = make_op<TensorRef, const Tensor&, Ints,
     Ints, int64_t, bool, double, double>(&upsample2d_backward_schema, impl::upsample2d_backward,

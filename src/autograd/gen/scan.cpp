@@ -40,10 +40,9 @@ static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype 
   return out;
 }
 alignas(8) static constexpr OpSchema cumsum_schema =
-    schema_of({.name = "cumsum", .call = "cumsum",
-               .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64,
+    schema_of({.name = "cumsum", .call = "cumsum", .args = args_like_cumsum, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+               .wide_unsigned = WideUnsigned::kInt64,
                .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumsum = make_op<TensorRef, const Tensor&,
     int64_t, Dtype>(&cumsum_schema, impl::cumsum, cumsum_autograd);
@@ -62,17 +61,15 @@ static void cumsum__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema cumsum__schema =
-    schema_of({.name = "cumsum_", .call = "cumsum_",
-               .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum_, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "cumsum_", .call = "cumsum_", .args = args_like_cumsum_, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumsum_ = make_op<void, Tensor&, int64_t,
     Dtype>(&cumsum__schema, cumsum__impl, cumsum__autograd);
 alignas(8) static constexpr OpSchema cumsum_into_schema =
-    schema_of({.name = "cumsum_into", .call = "cumsum_into",
-               .text = "cumsum(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "cumsum_into", .call = "cumsum_into", .args = args_like_cumsum, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumsum_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumsum_into_schema, cumsum_into_impl,
     into_autograd);
@@ -110,10 +107,9 @@ static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype
   return out;
 }
 alignas(8) static constexpr OpSchema cumprod_schema =
-    schema_of({.name = "cumprod", .call = "cumprod",
-               .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64,
+    schema_of({.name = "cumprod", .call = "cumprod", .args = args_like_cumsum, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+               .wide_unsigned = WideUnsigned::kInt64,
                .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_cumprod =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&cumprod_schema, impl::cumprod,
@@ -136,17 +132,15 @@ static void cumprod__autograd(Call c, Tensor& self, int64_t dim, Dtype dtype) {
   commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema cumprod__schema =
-    schema_of({.name = "cumprod_", .call = "cumprod_",
-               .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum_, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "cumprod_", .call = "cumprod_", .args = args_like_cumsum_, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(Tensor&, int64_t, Dtype)> op_cumprod_ = make_op<void, Tensor&, int64_t,
     Dtype>(&cumprod__schema, cumprod__impl, cumprod__autograd);
 alignas(8) static constexpr OpSchema cumprod_into_schema =
-    schema_of({.name = "cumprod_into", .call = "cumprod_into",
-               .text = "cumprod(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "cumprod_into", .call = "cumprod_into", .args = args_like_cumsum,
+               .n_args = 4, .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+               .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_cumprod_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&cumprod_into_schema, cumprod_into_impl,
     into_autograd);
@@ -161,18 +155,16 @@ alignas(8) static constexpr ArgInfo diff_args[] = {{"self", ArgType::kTensor, fa
                                                    {"append", ArgType::kOptTensor, false, true},
                                                    {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema diff_schema =
-    schema_of({.name = "diff", .call = "diff",
-    .text = "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: "
-    "Tensor? = None) -> Tensor", .args = diff_args, .n_args = 5, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "diff", .call = "diff", .args = diff_args, .n_args = 5, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*)> op_diff =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*>(&diff_schema,
     impl::diff, nullptr);
 alignas(8) static constexpr OpSchema diff_into_schema =
-    schema_of({.name = "diff_into", .call = "diff_into",
-    .text = "diff(self: Tensor, n: Int = 1, dim: Dim = -1, prepend: Tensor? = None, append: "
-    "Tensor? = None) -> Tensor", .args = diff_args, .n_args = 6, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "diff_into", .call = "diff_into", .args = diff_args, .n_args = 6,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*,
                   Tensor&)> op_diff_into = make_op<void, const Tensor&, int64_t, int64_t,
                                                    const Tensor*, const Tensor*,
@@ -181,10 +173,9 @@ constinit Op<void(const Tensor&, int64_t, int64_t, const Tensor*, const Tensor*,
 
 // ---- trapezoid ----
 alignas(8) static constexpr OpSchema trapezoid_schema =
-    schema_of({.name = "trapezoid", .call = "trapezoid",
-    .text = "trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> Tensor",
-    .args = args_like_trapezoid, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "trapezoid", .call = "trapezoid", .args = args_like_trapezoid, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op_trapezoid =
     make_op<TensorRef, const Tensor&, const Tensor*, const Scalar&, int64_t>(&trapezoid_schema,
     impl::trapezoid, nullptr);
@@ -192,9 +183,8 @@ constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&, int64_t)> op
 // ---- cumulative_trapezoid ----
 alignas(8) static constexpr OpSchema cumulative_trapezoid_schema =
     schema_of({.name = "cumulative_trapezoid", .call = "cumulative_trapezoid",
-    .text = "cumulative_trapezoid(y: Tensor, x: Tensor? = None, dx: Scalar = 1, dim: Dim = -1) -> "
-    "Tensor", .args = args_like_trapezoid, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_trapezoid, .n_args = 4, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor*, const Scalar&,
                        int64_t)> op_cumulative_trapezoid = make_op<TensorRef, const Tensor&,
     const Tensor*, const Scalar&, int64_t>(&cumulative_trapezoid_schema, impl::cumulative_trapezoid,
@@ -206,10 +196,9 @@ alignas(8) static constexpr ArgInfo vander_args[] = {{"x", ArgType::kTensor, fal
                                                      {"increasing", ArgType::kBool, false, true, 0,
                                                       ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema vander_schema =
-    schema_of({.name = "vander", .call = "vander",
-               .text = "vander(x: Tensor, N: Int? = None, increasing: Bool = false) -> Tensor",
-               .args = vander_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "vander", .call = "vander", .args = vander_args, .n_args = 3, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&vander_schema, impl::vander, nullptr);
 
@@ -217,17 +206,14 @@ constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
 alignas(8) static constinit const NodeType cummax_type = {"cummax", apply_like_cummax,
     destroy_parts<1, 1>, sizeof(cummax_saved), false, false, 71};
 alignas(8) static constexpr RecordedSchema cummax_schema =
-    {schema_of({.name = "cummax", .call = "cummax",
-                .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
-                .args = args_like_cummax, .n_args = 2, .n_outs = 2, .differentiable = true,
-                .leaf = true, .kind = OpKind::kRow}), &cummax_type};
+    {schema_of({.name = "cummax", .call = "cummax", .args = args_like_cummax, .n_args = 2,
+                .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
+     &cummax_type};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_cummax = make_op<TensorPair, const Tensor&,
     int64_t>(&cummax_schema, impl::cummax, record_like_cummax);
 alignas(8) static constexpr OpSchema cummax_into_schema =
-    schema_of({.name = "cummax_into", .call = "cummax_into",
-               .text = "cummax(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
-               .args = args_like_cummax, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "cummax_into", .call = "cummax_into", .args = args_like_cummax, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummax_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&cummax_into_schema, cummax_into_impl,
     into_autograd);
@@ -237,17 +223,14 @@ using cummin_saved = cummax_saved;
 alignas(8) static constinit const NodeType cummin_type = {"cummin", apply_like_cummax,
     destroy_parts<1, 1>, sizeof(cummin_saved), false, false, 71};
 alignas(8) static constexpr RecordedSchema cummin_schema =
-    {schema_of({.name = "cummin", .call = "cummin",
-                .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
-                .args = args_like_cummax, .n_args = 2, .n_outs = 2, .differentiable = true,
-                .leaf = true, .kind = OpKind::kRow}), &cummin_type};
+    {schema_of({.name = "cummin", .call = "cummin", .args = args_like_cummax, .n_args = 2,
+                .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
+     &cummin_type};
 constinit Op<TensorPair(const Tensor&, int64_t)> op_cummin = make_op<TensorPair, const Tensor&,
     int64_t>(&cummin_schema, impl::cummin, record_like_cummax);
 alignas(8) static constexpr OpSchema cummin_into_schema =
-    schema_of({.name = "cummin_into", .call = "cummin_into",
-               .text = "cummin(self: Tensor, dim: Dim) -> (values: Tensor, indices: IndexTensor)",
-               .args = args_like_cummax, .n_args = 4, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "cummin_into", .call = "cummin_into", .args = args_like_cummax, .n_args = 4,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummin_into =
     make_op<void, const Tensor&, int64_t, Tensor&, Tensor&>(&cummin_into_schema, cummin_into_impl,
     into_autograd);
@@ -271,15 +254,13 @@ alignas(8) static constinit const NodeType logcumsumexp_type = {"logcumsumexp", 
 alignas(8) static constexpr ArgInfo logcumsumexp_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema logcumsumexp_schema =
-    {schema_of({.name = "logcumsumexp", .call = "logcumsumexp",
-                .text = "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", .args = logcumsumexp_args,
+    {schema_of({.name = "logcumsumexp", .call = "logcumsumexp", .args = logcumsumexp_args,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
                 .kind = OpKind::kRow}), &logcumsumexp_type};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_logcumsumexp = make_op<TensorRef, const Tensor&,
     int64_t>(&logcumsumexp_schema, impl::logcumsumexp, record_like_logcumsumexp);
 alignas(8) static constexpr OpSchema logcumsumexp_into_schema =
-    schema_of({.name = "logcumsumexp_into", .call = "logcumsumexp_into",
-               .text = "logcumsumexp(self: Tensor, dim: Dim) -> Tensor", .args = logcumsumexp_args,
+    schema_of({.name = "logcumsumexp_into", .call = "logcumsumexp_into", .args = logcumsumexp_args,
                .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
                .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_logcumsumexp_into =
@@ -294,10 +275,9 @@ alignas(8) static constexpr ArgInfo gradient_args[] = {{"self", ArgType::kTensor
                                                        {"edge_order", ArgType::kInt, false, true, 0,
                                                         ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema gradient_schema =
-    schema_of({.name = "gradient", .call = "gradient",
-    .text = "gradient(self: Tensor, spacing: Scalar = 1, dim: Dims = [], edge_order: Int = 1) -> "
-    "Tensor[]", .args = gradient_args, .n_args = 4, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "gradient", .call = "gradient", .args = gradient_args, .n_args = 4,
+               .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, const Scalar&, Ints, int64_t)> op_gradient =
     make_op<TensorList, const Tensor&, const Scalar&, Ints, int64_t>(&gradient_schema,
     impl::gradient, nullptr);
@@ -308,10 +288,9 @@ alignas(8) static constexpr ArgInfo gradient_points_args[] =
      {"dim", ArgType::kDims, false, true}, {"edge_order", ArgType::kInt, false, true, 0,
                                             ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema gradient_points_schema =
-    schema_of({.name = "gradient_points", .call = "gradient_points",
-    .text = "gradient_points(self: Tensor, spacing: Tensor[], dim: Dims = [], edge_order: Int = "
-    "1) -> Tensor[]", .args = gradient_points_args, .n_args = 4, .n_outs = -1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "gradient_points", .call = "gradient_points", .args = gradient_points_args,
+               .n_args = 4, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, TensorSpan, Ints, int64_t)> op_gradient_points =
     make_op<TensorList, const Tensor&, TensorSpan, Ints, int64_t>(&gradient_points_schema,
     impl::gradient_points, nullptr);

@@ -13,17 +13,15 @@ namespace TT_NS {
 
 // ---- softmax ----
 alignas(8) static constexpr OpSchema softmax_schema =
-    schema_of({.name = "softmax", .call = "softmax",
-               .text = "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "softmax", .call = "softmax", .args = args_like_cumsum, .n_args = 3,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&softmax_schema, impl::softmax, nullptr);
 alignas(8) static constexpr OpSchema softmax_into_schema =
-    schema_of({.name = "softmax_into", .call = "softmax_into",
-               .text = "softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+    schema_of({.name = "softmax_into", .call = "softmax_into", .args = args_like_cumsum,
+               .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_softmax_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&softmax_into_schema, softmax_into_impl,
@@ -34,10 +32,8 @@ alignas(8) static constexpr ArgInfo softmin_args[] = {{"input", ArgType::kTensor
                                                       {"dim", ArgType::kDim, false, false},
                                                       {"dtype", ArgType::kDtype, false, true}};
 alignas(8) static constexpr OpSchema softmin_schema =
-    schema_of({.name = "softmin", .call = "softmin",
-               .text = "softmin(input: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = softmin_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "softmin", .call = "softmin", .args = softmin_args, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_softmin =
@@ -60,7 +56,6 @@ alignas(8) static constinit const NodeType native_softmax_type =
      false, false, 99};
 alignas(8) static constexpr RecordedSchema native_softmax_schema =
     {schema_of({.name = "native_softmax", .call = "native_softmax",
-                .text = "native_softmax(self: Tensor, dim: Dim) -> Tensor",
                 .args = args_like_native_softmax, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kRow}), &native_softmax_type};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_native_softmax =
@@ -92,7 +87,6 @@ alignas(8) static constinit const NodeType softmax_backward_type = {"softmax_bac
     softmax_backward_apply, destroy_parts<2, 0>, sizeof(softmax_backward_saved), false, false, 63};
 alignas(8) static constexpr RecordedSchema softmax_backward_schema =
     {schema_of({.name = "softmax_backward", .call = "softmax_backward",
-                .text = "softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",
                 .args = args_like_softmax_backward, .n_args = 3, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow}),
      &softmax_backward_type};
@@ -102,18 +96,16 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t)> op_softmax_backwa
 
 // ---- log_softmax ----
 alignas(8) static constexpr OpSchema log_softmax_schema =
-    schema_of({.name = "log_softmax", .call = "log_softmax",
-               .text = "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+    schema_of({.name = "log_softmax", .call = "log_softmax", .args = args_like_cumsum, .n_args = 3,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
                .autocast = {Autocast::kNone, Autocast::kFp32}});
 constinit Op<TensorRef(const Tensor&, int64_t, Dtype)> op_log_softmax =
     make_op<TensorRef, const Tensor&, int64_t, Dtype>(&log_softmax_schema, impl::log_softmax,
                                                       nullptr);
 alignas(8) static constexpr OpSchema log_softmax_into_schema =
-    schema_of({.name = "log_softmax_into", .call = "log_softmax_into",
-               .text = "log_softmax(self: Tensor, dim: Dim, dtype: DType? = None) -> Tensor",
-               .args = args_like_cumsum, .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
+    schema_of({.name = "log_softmax_into", .call = "log_softmax_into", .args = args_like_cumsum,
+               .n_args = 4, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Dtype, Tensor&)> op_log_softmax_into =
     make_op<void, const Tensor&, int64_t, Dtype, Tensor&>(&log_softmax_into_schema,
@@ -137,7 +129,6 @@ alignas(8) static constinit const NodeType native_log_softmax_type = {"native_lo
     99};
 alignas(8) static constexpr RecordedSchema native_log_softmax_schema =
     {schema_of({.name = "native_log_softmax", .call = "native_log_softmax",
-                .text = "native_log_softmax(self: Tensor, dim: Dim) -> Tensor",
                 .args = args_like_native_softmax, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kRow}), &native_log_softmax_type};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_native_log_softmax =
@@ -171,7 +162,6 @@ alignas(8) static constinit const NodeType log_softmax_backward_type = {"log_sof
     false, 63};
 alignas(8) static constexpr RecordedSchema log_softmax_backward_schema =
     {schema_of({.name = "log_softmax_backward", .call = "log_softmax_backward",
-                .text = "log_softmax_backward(grad: Tensor, y: Tensor, dim: Dim) -> Tensor",
                 .args = args_like_softmax_backward, .n_args = 3, .n_outs = 1,
                 .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow}),
      &log_softmax_backward_type};

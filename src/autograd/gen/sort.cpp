@@ -52,20 +52,16 @@ alignas(8) static constexpr ArgInfo sort_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dst_values", ArgType::kTensor, true, false},
                                                    {"dst_indices", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema sort_schema =
-    schema_of({.name = "sort", .call = "sort",
-    .text = "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> "
-    "(values: Tensor, indices: IndexTensor)", .args = sort_args, .n_args = 4, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "sort", .call = "sort", .args = sort_args, .n_args = 4, .n_outs = 2,
+               .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorPair(const Tensor&, int64_t, bool, bool)> op_sort =
     make_op<TensorPair, const Tensor&, int64_t, bool, bool>(&sort_schema, impl::sort,
     sort_autograd);
 alignas(8) static constexpr OpSchema sort_into_schema =
-    schema_of({.name = "sort_into", .call = "sort_into",
-    .text = "sort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) -> "
-    "(values: Tensor, indices: IndexTensor)", .args = sort_args, .n_args = 6, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow,
-    .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "sort_into", .call = "sort_into", .args = sort_args, .n_args = 6,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow,
+               .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<void(const Tensor&, int64_t, bool, bool, Tensor&, Tensor&)> op_sort_into =
     make_op<void, const Tensor&, int64_t, bool, bool, Tensor&, Tensor&>(&sort_into_schema,
     sort_into_impl, into_autograd);
@@ -79,10 +75,8 @@ alignas(8) static constexpr ArgInfo argsort_args[] = {{"self", ArgType::kTensor,
                                                       {"stable", ArgType::kBool, false, true, 0,
                                                        ArgDefault::kBool, {.i = 0}}};
 alignas(8) static constexpr OpSchema argsort_schema =
-    schema_of({.name = "argsort", .call = "argsort",
-    .text = "argsort(self: Tensor, dim: Dim = -1, descending: Bool = false, stable: Bool = false) "
-    "-> IndexTensor", .args = argsort_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kRank});
+    schema_of({.name = "argsort", .call = "argsort", .args = argsort_args, .n_args = 4, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kRank});
 constinit Op<TensorRef(const Tensor&, int64_t, bool, bool)> op_argsort =
     make_op<TensorRef, const Tensor&, int64_t, bool, bool>(&argsort_schema, impl::argsort, nullptr);
 
@@ -132,18 +126,14 @@ alignas(8) static constexpr ArgInfo topk_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dst_values", ArgType::kTensor, true, false},
                                                    {"dst_indices", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema topk_schema =
-    schema_of({.name = "topk", .call = "topk",
-    .text = "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) "
-    "-> (values: Tensor, indices: IndexTensor)", .args = topk_args, .n_args = 5, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "topk", .call = "topk", .args = topk_args, .n_args = 5, .n_outs = 2,
+               .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t, int64_t, bool, bool)> op_topk =
     make_op<TensorPair, const Tensor&, int64_t, int64_t, bool, bool>(&topk_schema, impl::topk,
     topk_autograd);
 alignas(8) static constexpr OpSchema topk_into_schema =
-    schema_of({.name = "topk_into", .call = "topk_into",
-    .text = "topk(self: Tensor, k: Int, dim: Dim = -1, largest: Bool = true, sorted: Bool = true) "
-    "-> (values: Tensor, indices: IndexTensor)", .args = topk_args, .n_args = 7, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "topk_into", .call = "topk_into", .args = topk_args, .n_args = 7,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&)> op_topk_into =
     make_op<void, const Tensor&, int64_t, int64_t, bool, bool, Tensor&, Tensor&>(&topk_into_schema,
     topk_into_impl, into_autograd);
@@ -156,19 +146,15 @@ alignas(8) static constexpr ArgInfo searchsorted_args[] =
      {"side", ArgType::kEnum, false, true, kSideValues, ArgDefault::kInt, {.i = 0}},
      {"sorter", ArgType::kOptTensor, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema searchsorted_schema =
-    schema_of({.name = "searchsorted", .call = "searchsorted",
-    .text = "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: "
-    "Bool = false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor",
-    .args = searchsorted_args, .n_args = 6, .n_outs = 1, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "searchsorted", .call = "searchsorted", .args = searchsorted_args,
+               .n_args = 6, .n_outs = 1, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool, int64_t,
                        const Tensor*)> op_searchsorted = make_op<TensorRef, const Tensor&,
     const Tensor&, bool, bool, int64_t, const Tensor*>(&searchsorted_schema, impl::searchsorted,
                                                        nullptr);
 alignas(8) static constexpr OpSchema searchsorted_into_schema =
-    schema_of({.name = "searchsorted_into", .call = "searchsorted_into",
-    .text = "searchsorted(sorted_sequence: Tensor, self: Tensor, out_int32: Bool = false, right: "
-    "Bool = false, side: Enum<Side> = \"none\", sorter: Tensor? = None) -> IndexTensor",
-    .args = searchsorted_args, .n_args = 7, .n_outs = 0, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "searchsorted_into", .call = "searchsorted_into", .args = searchsorted_args,
+               .n_args = 7, .n_outs = 0, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, int64_t, const Tensor*,
                   Tensor&)> op_searchsorted_into = make_op<void, const Tensor&, const Tensor&, bool,
     bool, int64_t, const Tensor*, Tensor&>(&searchsorted_into_schema, searchsorted_into_impl,
@@ -181,18 +167,16 @@ alignas(8) static constexpr ArgInfo bucketize_args[] = {{"self", ArgType::kTenso
                                                         {"right", ArgType::kBool, false, true, 0,
     ArgDefault::kBool, {.i = 0}}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema bucketize_schema =
-    schema_of({.name = "bucketize", .call = "bucketize",
-    .text = "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = "
-    "false) -> IndexTensor", .args = bucketize_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "bucketize", .call = "bucketize", .args = bucketize_args, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, bool, bool)> op_bucketize =
     make_op<TensorRef, const Tensor&, const Tensor&, bool, bool>(&bucketize_schema, impl::bucketize,
     nullptr);
 alignas(8) static constexpr OpSchema bucketize_into_schema =
-    schema_of({.name = "bucketize_into", .call = "bucketize_into",
-    .text = "bucketize(self: Tensor, boundaries: Tensor, out_int32: Bool = false, right: Bool = "
-    "false) -> IndexTensor", .args = bucketize_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "bucketize_into", .call = "bucketize_into", .args = bucketize_args,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, bool, bool, Tensor&)> op_bucketize_into =
     make_op<void, const Tensor&, const Tensor&, bool, bool, Tensor&>(&bucketize_into_schema,
     bucketize_into_impl, into_autograd);
@@ -207,26 +191,23 @@ alignas(8) static constexpr ArgInfo unique_args[] = {{"self", ArgType::kTensor, 
                                                       0, ArgDefault::kBool, {.i = 0}},
                                                      {"dim", ArgType::kOptDim, false, true}};
 alignas(8) static constexpr OpSchema unique_schema =
-    schema_of({.name = "unique", .call = "unique",
-    .text = "unique(self: Tensor, sorted: Bool = true, return_inverse: Bool = false, "
-    "return_counts: Bool = false, dim: Dim? = None) -> (values: PlainTensor, inverse: "
-    "IndexTensor, counts: IndexTensor)", .args = unique_args, .n_args = 5, .n_outs = 3,
-    .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kOrder});
+    schema_of({.name = "unique", .call = "unique", .args = unique_args, .n_args = 5, .n_outs = 3,
+               .leaf = true, .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorTriple(const Tensor&, bool, bool, bool, Opt<int64_t>)> op_unique =
     make_op<TensorTriple, const Tensor&, bool, bool, bool, Opt<int64_t>>(&unique_schema,
     impl::unique, nullptr);
 
 // ---- msort ----
 alignas(8) static constexpr OpSchema msort_schema =
-    schema_of({.name = "msort", .call = "msort", .text = "msort(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "msort", .call = "msort", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_msort = make_op<TensorRef, const Tensor&>(&msort_schema,
     impl::msort, nullptr);
 alignas(8) static constexpr OpSchema msort_into_schema =
-    schema_of({.name = "msort_into", .call = "msort_into", .text = "msort(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "msort_into", .call = "msort_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_msort_into = make_op<void, const Tensor&,
     Tensor&>(&msort_into_schema, msort_into_impl, into_autograd);
 
@@ -278,18 +259,14 @@ alignas(8) static constexpr ArgInfo kthvalue_args[] = {{"self", ArgType::kTensor
                                                         false}, {"dst_indices", ArgType::kTensor,
     true, false}};
 alignas(8) static constexpr OpSchema kthvalue_schema =
-    schema_of({.name = "kthvalue", .call = "kthvalue",
-    .text = "kthvalue(self: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = false) -> (values: "
-    "Tensor, indices: IndexTensor)", .args = kthvalue_args, .n_args = 4, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "kthvalue", .call = "kthvalue", .args = kthvalue_args, .n_args = 4,
+               .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t, int64_t, bool)> op_kthvalue =
     make_op<TensorPair, const Tensor&, int64_t, int64_t, bool>(&kthvalue_schema, impl::kthvalue,
     kthvalue_autograd);
 alignas(8) static constexpr OpSchema kthvalue_into_schema =
-    schema_of({.name = "kthvalue_into", .call = "kthvalue_into",
-    .text = "kthvalue(self: Tensor, k: Int, dim: Dim = -1, keepdim: Bool = false) -> (values: "
-    "Tensor, indices: IndexTensor)", .args = kthvalue_args, .n_args = 6, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "kthvalue_into", .call = "kthvalue_into", .args = kthvalue_args, .n_args = 6,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&)> op_kthvalue_into =
     make_op<void, const Tensor&, int64_t, int64_t, bool, Tensor&, Tensor&>(&kthvalue_into_schema,
     kthvalue_into_impl, into_autograd);
@@ -330,10 +307,9 @@ static TensorPair select_ranks_autograd(Call c, const Tensor& self, const Tensor
 alignas(8) static constexpr ArgInfo select_ranks_args[] = {{"self", ArgType::kTensor, false, false},
     {"ranks", ArgType::kTensor, false, false}, {"nan_last", ArgType::kBool, false, false}};
 alignas(8) static constexpr OpSchema select_ranks_schema =
-    schema_of({.name = "select_ranks", .call = "select_ranks",
-    .text = "select_ranks(self: Tensor, ranks: Tensor, nan_last: Bool) -> (values: Tensor, "
-    "indices: IndexTensor)", .args = select_ranks_args, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .internal = true, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "select_ranks", .call = "select_ranks", .args = select_ranks_args,
+               .n_args = 3, .n_outs = 2, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor&, bool)> op_select_ranks =
     make_op<TensorPair, const Tensor&, const Tensor&, bool>(&select_ranks_schema,
     impl::select_ranks, select_ranks_autograd);
@@ -343,9 +319,9 @@ using median_saved = max_saved;
 alignas(8) static constinit const NodeType median_type = {"median", apply_like_max,
     destroy_parts<2, 0>, sizeof(median_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema median_schema =
-    {schema_of({.name = "median", .call = "median", .text = "median(self: Tensor) -> Tensor",
-                .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kRow}), &median_type};
+    {schema_of({.name = "median", .call = "median", .args = args_like_relu, .n_args = 1,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
+     &median_type};
 constinit Op<TensorRef(const Tensor&)> op_median = make_op<TensorRef, const Tensor&>(&median_schema,
     impl::median, record_like_max);
 
@@ -354,18 +330,16 @@ using median_dim_saved = max_dim_saved;
 alignas(8) static constinit const NodeType median_dim_type = {"median", apply_like_max_dim,
     destroy_parts<1, 1>, sizeof(median_dim_saved), false, false, 72};
 alignas(8) static constexpr RecordedSchema median_dim_schema =
-    {schema_of({.name = "median_dim", .call = "median_dim",
-    .text = "median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
-    "indices: IndexTensor)", .args = args_like_max_dim, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow}), &median_dim_type};
+    {schema_of({.name = "median_dim", .call = "median_dim", .args = args_like_max_dim, .n_args = 3,
+                .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
+     &median_dim_type};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_median_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&median_dim_schema, impl::median_dim,
                                                       record_like_max_dim);
 alignas(8) static constexpr OpSchema median_dim_into_schema =
-    schema_of({.name = "median_dim_into", .call = "median_dim_into",
-    .text = "median_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
-    "indices: IndexTensor)", .args = args_like_max_dim, .n_args = 5, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "median_dim_into", .call = "median_dim_into", .args = args_like_max_dim,
+               .n_args = 5, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_median_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&median_dim_into_schema,
     median_dim_into_impl, into_autograd);
@@ -375,8 +349,7 @@ using nanmedian_saved = max_saved;
 alignas(8) static constinit const NodeType nanmedian_type = {"nanmedian", apply_like_max,
     destroy_parts<2, 0>, sizeof(nanmedian_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema nanmedian_schema =
-    {schema_of({.name = "nanmedian", .call = "nanmedian",
-                .text = "nanmedian(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    {schema_of({.name = "nanmedian", .call = "nanmedian", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
      &nanmedian_type};
 constinit Op<TensorRef(const Tensor&)> op_nanmedian =
@@ -387,18 +360,16 @@ using nanmedian_dim_saved = max_dim_saved;
 alignas(8) static constinit const NodeType nanmedian_dim_type = {"nanmedian", apply_like_max_dim,
     destroy_parts<1, 1>, sizeof(nanmedian_dim_saved), false, false, 72};
 alignas(8) static constexpr RecordedSchema nanmedian_dim_schema =
-    {schema_of({.name = "nanmedian_dim", .call = "nanmedian_dim",
-    .text = "nanmedian_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
-    "indices: IndexTensor)", .args = args_like_max_dim, .n_args = 3, .n_outs = 2,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow}), &nanmedian_dim_type};
+    {schema_of({.name = "nanmedian_dim", .call = "nanmedian_dim", .args = args_like_max_dim,
+                .n_args = 3, .n_outs = 2, .differentiable = true, .leaf = true,
+                .kind = OpKind::kRow}), &nanmedian_dim_type};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_nanmedian_dim =
     make_op<TensorPair, const Tensor&, int64_t, bool>(&nanmedian_dim_schema, impl::nanmedian_dim,
                                                       record_like_max_dim);
 alignas(8) static constexpr OpSchema nanmedian_dim_into_schema =
     schema_of({.name = "nanmedian_dim_into", .call = "nanmedian_dim_into",
-    .text = "nanmedian_dim(self: Tensor, dim: Dim, keepdim: Bool = false) -> (values: Tensor, "
-    "indices: IndexTensor)", .args = args_like_max_dim, .n_args = 5, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kRow});
+               .args = args_like_max_dim, .n_args = 5, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_nanmedian_dim_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&nanmedian_dim_into_schema,
     nanmedian_dim_into_impl, into_autograd);
@@ -416,37 +387,30 @@ alignas(8) static constexpr ArgInfo mode_args[] = {{"self", ArgType::kTensor, fa
                                                    {"dst_values", ArgType::kTensor, true, false},
                                                    {"dst_indices", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema mode_schema =
-    {schema_of({.name = "mode", .call = "mode",
-    .text = "mode(self: Tensor, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, "
-    "indices: IndexTensor)", .args = mode_args, .n_args = 3, .n_outs = 2, .differentiable = true,
-    .leaf = true, .kind = OpKind::kRow}), &mode_type};
+    {schema_of({.name = "mode", .call = "mode", .args = mode_args, .n_args = 3, .n_outs = 2,
+                .differentiable = true, .leaf = true, .kind = OpKind::kRow}), &mode_type};
 constinit Op<TensorPair(const Tensor&, int64_t, bool)> op_mode = make_op<TensorPair, const Tensor&,
     int64_t, bool>(&mode_schema, impl::mode, record_like_max_dim);
 alignas(8) static constexpr OpSchema mode_into_schema =
-    schema_of({.name = "mode_into", .call = "mode_into",
-    .text = "mode(self: Tensor, dim: Dim = -1, keepdim: Bool = false) -> (values: Tensor, "
-    "indices: IndexTensor)", .args = mode_args, .n_args = 5, .n_outs = 0, .differentiable = true,
-    .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "mode_into", .call = "mode_into", .args = mode_args, .n_args = 5,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_mode_into =
     make_op<void, const Tensor&, int64_t, bool, Tensor&, Tensor&>(&mode_into_schema, mode_into_impl,
     into_autograd);
 
 // ---- quantile ----
 alignas(8) static constexpr OpSchema quantile_schema =
-    schema_of({.name = "quantile", .call = "quantile",
-    .text = "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
-    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "quantile", .call = "quantile", .args = args_like_quantile, .n_args = 5,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_quantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t>(&quantile_schema,
     impl::quantile, nullptr);
 alignas(8) static constexpr OpSchema quantile_into_schema =
-    schema_of({.name = "quantile_into", .call = "quantile_into",
-    .text = "quantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
-    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile,
-    .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "quantile_into", .call = "quantile_into", .args = args_like_quantile,
+               .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_quantile_into = make_op<void, const Tensor&, const Tensor&,
                                                        Opt<int64_t>, bool, int64_t,
@@ -456,19 +420,16 @@ constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
 // ---- quantile_scalar ----
 alignas(8) static constexpr OpSchema quantile_scalar_schema =
     schema_of({.name = "quantile_scalar", .call = "quantile_scalar",
-    .text = "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
-    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile_scalar,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = args_like_quantile_scalar, .n_args = 5, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_quantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool, int64_t>(&quantile_scalar_schema,
     impl::quantile_scalar, nullptr);
 alignas(8) static constexpr OpSchema quantile_scalar_into_schema =
     schema_of({.name = "quantile_scalar_into", .call = "quantile_scalar_into",
-    .text = "quantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
-    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile_scalar,
-    .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_quantile_scalar, .n_args = 6, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_quantile_scalar_into = make_op<void, const Tensor&, double,
     Opt<int64_t>, bool, int64_t, Tensor&>(&quantile_scalar_into_schema, quantile_scalar_into_impl,
@@ -476,20 +437,17 @@ constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
 
 // ---- nanquantile ----
 alignas(8) static constexpr OpSchema nanquantile_schema =
-    schema_of({.name = "nanquantile", .call = "nanquantile",
-    .text = "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
-    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
+    schema_of({.name = "nanquantile", .call = "nanquantile", .args = args_like_quantile,
+               .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t)> op_nanquantile =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<int64_t>, bool,
             int64_t>(&nanquantile_schema, impl::nanquantile, nullptr);
 alignas(8) static constexpr OpSchema nanquantile_into_schema =
-    schema_of({.name = "nanquantile_into", .call = "nanquantile_into",
-    .text = "nanquantile(self: Tensor, q: Tensor, dim: Dim? = None, keepdim: Bool = false, "
-    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile,
-    .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "nanquantile_into", .call = "nanquantile_into", .args = args_like_quantile,
+               .n_args = 6, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_nanquantile_into = make_op<void, const Tensor&, const Tensor&,
     Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_into_schema, nanquantile_into_impl,
@@ -498,19 +456,16 @@ constinit Op<void(const Tensor&, const Tensor&, Opt<int64_t>, bool, int64_t,
 // ---- nanquantile_scalar ----
 alignas(8) static constexpr OpSchema nanquantile_scalar_schema =
     schema_of({.name = "nanquantile_scalar", .call = "nanquantile_scalar",
-    .text = "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
-    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile_scalar,
-    .n_args = 5, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves, .autocast = {Autocast::kFp32, Autocast::kNone}});
+               .args = args_like_quantile_scalar, .n_args = 5, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves,
+               .autocast = {Autocast::kFp32, Autocast::kNone}});
 constinit Op<TensorRef(const Tensor&, double, Opt<int64_t>, bool, int64_t)> op_nanquantile_scalar =
     make_op<TensorRef, const Tensor&, double, Opt<int64_t>, bool,
             int64_t>(&nanquantile_scalar_schema, impl::nanquantile_scalar, nullptr);
 alignas(8) static constexpr OpSchema nanquantile_scalar_into_schema =
     schema_of({.name = "nanquantile_scalar_into", .call = "nanquantile_scalar_into",
-    .text = "nanquantile_scalar(self: Tensor, q: Float, dim: Dim? = None, keepdim: Bool = false, "
-    "interpolation: Enum<Quantile> = \"linear\") -> Tensor", .args = args_like_quantile_scalar,
-    .n_args = 6, .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = args_like_quantile_scalar, .n_args = 6, .n_outs = 0, .structural = true,
+               .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, double, Opt<int64_t>, bool, int64_t,
                   Tensor&)> op_nanquantile_scalar_into = make_op<void, const Tensor&, double,
     Opt<int64_t>, bool, int64_t, Tensor&>(&nanquantile_scalar_into_schema,
@@ -524,10 +479,8 @@ alignas(8) static constexpr ArgInfo unique_consecutive_args[] =
      {"dim", ArgType::kOptDim, false, true}};
 alignas(8) static constexpr OpSchema unique_consecutive_schema =
     schema_of({.name = "unique_consecutive", .call = "unique_consecutive",
-    .text = "unique_consecutive(self: Tensor, return_inverse: Bool = false, return_counts: Bool = "
-    "false, dim: Dim? = None) -> (values: PlainTensor, inverse: IndexTensor, counts: IndexTensor)",
-    .args = unique_consecutive_args, .n_args = 4, .n_outs = 3, .leaf = true, .kind = OpKind::kRow,
-    .wide_unsigned = WideUnsigned::kOrder});
+               .args = unique_consecutive_args, .n_args = 4, .n_outs = 3, .leaf = true,
+               .kind = OpKind::kRow, .wide_unsigned = WideUnsigned::kOrder});
 constinit Op<TensorTriple(const Tensor&, bool, bool, Opt<int64_t>)> op_unique_consecutive =
     make_op<TensorTriple, const Tensor&, bool, bool, Opt<int64_t>>(&unique_consecutive_schema,
     impl::unique_consecutive, nullptr);
@@ -538,9 +491,8 @@ alignas(8) static constexpr ArgInfo bincount_args[] = {{"self", ArgType::kTensor
                                                         true}, {"minlength", ArgType::kInt, false,
     true, 0, ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema bincount_schema =
-    schema_of({.name = "bincount", .call = "bincount",
-    .text = "bincount(self: Tensor, weights: Tensor? = None, minlength: Int = 0) -> PlainTensor",
-    .args = bincount_args, .n_args = 3, .n_outs = 1, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "bincount", .call = "bincount", .args = bincount_args, .n_args = 3,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, const Tensor*, int64_t)> op_bincount =
     make_op<TensorRef, const Tensor&, const Tensor*, int64_t>(&bincount_schema, impl::bincount,
     nullptr);
@@ -555,17 +507,13 @@ alignas(8) static constexpr ArgInfo histc_args[] = {{"self", ArgType::kTensor, f
                                                      ArgDefault::kFloat, {.f = 0.0}},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema histc_schema =
-    schema_of({.name = "histc", .call = "histc",
-    .text = "histc(self: Tensor, bins: Int = 100, min: Float = 0.0, max: Float = 0.0) -> "
-    "PlainTensor", .args = histc_args, .n_args = 4, .n_outs = 1, .leaf = true,
-    .kind = OpKind::kRow});
+    schema_of({.name = "histc", .call = "histc", .args = histc_args, .n_args = 4, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorRef(const Tensor&, int64_t, double, double)> op_histc =
     make_op<TensorRef, const Tensor&, int64_t, double, double>(&histc_schema, impl::histc, nullptr);
 alignas(8) static constexpr OpSchema histc_into_schema =
-    schema_of({.name = "histc_into", .call = "histc_into",
-    .text = "histc(self: Tensor, bins: Int = 100, min: Float = 0.0, max: Float = 0.0) -> "
-    "PlainTensor", .args = histc_args, .n_args = 5, .n_outs = 0, .leaf = true,
-    .kind = OpKind::kRow});
+    schema_of({.name = "histc_into", .call = "histc_into", .args = histc_args, .n_args = 5,
+               .n_outs = 0, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, double, double, Tensor&)> op_histc_into =
     make_op<void, const Tensor&, int64_t, double, double, Tensor&>(&histc_into_schema,
     histc_into_impl, into_autograd);
@@ -581,20 +529,16 @@ alignas(8) static constexpr ArgInfo histogram_args[] = {{"self", ArgType::kTenso
                                                         {"dst_bin_edges", ArgType::kTensor, true,
     false}};
 alignas(8) static constexpr OpSchema histogram_schema =
-    schema_of({.name = "histogram", .call = "histogram",
-    .text = "histogram(self: Tensor, bins: Int = 100, lower: Float? = None, upper: Float? = None, "
-    "weight: Tensor? = None, density: Bool = false) -> (hist: PlainTensor, bin_edges: PlainTensor)",
-    .args = histogram_args, .n_args = 6, .n_outs = 2, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "histogram", .call = "histogram", .args = histogram_args, .n_args = 6,
+               .n_outs = 2, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, int64_t, Opt<double>, Opt<double>, const Tensor*,
                         bool)> op_histogram = make_op<TensorPair, const Tensor&, int64_t,
                                                       Opt<double>, Opt<double>, const Tensor*,
                                                       bool>(&histogram_schema, impl::histogram,
     nullptr);
 alignas(8) static constexpr OpSchema histogram_into_schema =
-    schema_of({.name = "histogram_into", .call = "histogram_into",
-    .text = "histogram(self: Tensor, bins: Int = 100, lower: Float? = None, upper: Float? = None, "
-    "weight: Tensor? = None, density: Bool = false) -> (hist: PlainTensor, bin_edges: PlainTensor)",
-    .args = histogram_args, .n_args = 8, .n_outs = 0, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "histogram_into", .call = "histogram_into", .args = histogram_args,
+               .n_args = 8, .n_outs = 0, .leaf = true, .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, int64_t, Opt<double>, Opt<double>, const Tensor*, bool, Tensor&,
                   Tensor&)> op_histogram_into = make_op<void, const Tensor&, int64_t, Opt<double>,
                                                         Opt<double>, const Tensor*, bool, Tensor&,
@@ -608,18 +552,15 @@ alignas(8) static constexpr ArgInfo histogram_edges_args[] =
                                                     ArgDefault::kBool, {.i = 0}},
      {"dst_hist", ArgType::kTensor, true, false}, {"dst_bin_edges", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema histogram_edges_schema =
-    schema_of({.name = "histogram_edges", .call = "histogram_edges",
-    .text = "histogram_edges(self: Tensor, bins: Tensor, weight: Tensor? = None, density: Bool = "
-    "false) -> (hist: PlainTensor, bin_edges: PlainTensor)", .args = histogram_edges_args,
-    .n_args = 4, .n_outs = 2, .leaf = true, .kind = OpKind::kRow});
+    schema_of({.name = "histogram_edges", .call = "histogram_edges", .args = histogram_edges_args,
+               .n_args = 4, .n_outs = 2, .leaf = true, .kind = OpKind::kRow});
 constinit Op<TensorPair(const Tensor&, const Tensor&, const Tensor*, bool)> op_histogram_edges =
     make_op<TensorPair, const Tensor&, const Tensor&, const Tensor*, bool>(&histogram_edges_schema,
     impl::histogram_edges, nullptr);
 alignas(8) static constexpr OpSchema histogram_edges_into_schema =
     schema_of({.name = "histogram_edges_into", .call = "histogram_edges_into",
-    .text = "histogram_edges(self: Tensor, bins: Tensor, weight: Tensor? = None, density: Bool = "
-    "false) -> (hist: PlainTensor, bin_edges: PlainTensor)", .args = histogram_edges_args,
-    .n_args = 6, .n_outs = 0, .leaf = true, .kind = OpKind::kRow});
+               .args = histogram_edges_args, .n_args = 6, .n_outs = 0, .leaf = true,
+               .kind = OpKind::kRow});
 constinit Op<void(const Tensor&, const Tensor&, const Tensor*, bool, Tensor&,
                   Tensor&)> op_histogram_edges_into = make_op<void, const Tensor&, const Tensor&,
     const Tensor*, bool, Tensor&, Tensor&>(&histogram_edges_into_schema, histogram_edges_into_impl,

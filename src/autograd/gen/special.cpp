@@ -26,22 +26,19 @@ static void lgamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
 alignas(8) static constinit const NodeType lgamma_type = {"lgamma", lgamma_apply,
     destroy_parts<1, 0>, sizeof(lgamma_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema lgamma_schema =
-    {schema_of({.name = "lgamma", .call = "lgamma", .text = "lgamma(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &lgamma_type};
+    {schema_of({.name = "lgamma", .call = "lgamma", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &lgamma_type};
 constinit Op<TensorRef(const Tensor&)> op_lgamma = make_op<TensorRef, const Tensor&>(&lgamma_schema,
     lgamma_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema lgamma__schema =
-    {schema_of({.name = "lgamma_", .call = "lgamma_", .text = "lgamma(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &lgamma_type};
+    {schema_of({.name = "lgamma_", .call = "lgamma_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &lgamma_type};
 constinit Op<void(Tensor&)> op_lgamma_ = make_op<void, Tensor&>(&lgamma__schema, lgamma__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema lgamma_into_schema =
-    schema_of({.name = "lgamma_into", .call = "lgamma_into",
-               .text = "lgamma(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "lgamma_into", .call = "lgamma_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_lgamma_into = make_op<void, const Tensor&,
@@ -62,22 +59,19 @@ static void digamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
 alignas(8) static constinit const NodeType digamma_type = {"digamma", digamma_apply,
     destroy_parts<1, 0>, sizeof(digamma_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema digamma_schema =
-    {schema_of({.name = "digamma", .call = "digamma", .text = "digamma(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &digamma_type};
+    {schema_of({.name = "digamma", .call = "digamma", .args = args_like_neg, .n_args = 1,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &digamma_type};
 constinit Op<TensorRef(const Tensor&)> op_digamma =
     make_op<TensorRef, const Tensor&>(&digamma_schema, digamma_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema digamma__schema =
-    {schema_of({.name = "digamma_", .call = "digamma_", .text = "digamma(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &digamma_type};
+    {schema_of({.name = "digamma_", .call = "digamma_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &digamma_type};
 constinit Op<void(Tensor&)> op_digamma_ = make_op<void, Tensor&>(&digamma__schema, digamma__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema digamma_into_schema =
-    schema_of({.name = "digamma_into", .call = "digamma_into",
-               .text = "digamma(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "digamma_into", .call = "digamma_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_digamma_into = make_op<void, const Tensor&,
@@ -88,15 +82,13 @@ alignas(8) static constexpr ArgInfo polygamma_args[] = {{"n", ArgType::kInt, fal
                                                         {"self", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema polygamma_schema =
-    schema_of({.name = "polygamma", .call = "polygamma",
-               .text = "polygamma(n: Int, self: Tensor) -> Tensor", .args = polygamma_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "polygamma", .call = "polygamma", .args = polygamma_args, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(int64_t, const Tensor&)> op_polygamma = make_op<TensorRef, int64_t,
     const Tensor&>(&polygamma_schema, impl::polygamma, nullptr);
 alignas(8) static constexpr OpSchema polygamma_into_schema =
-    schema_of({.name = "polygamma_into", .call = "polygamma_into",
-               .text = "polygamma(n: Int, self: Tensor) -> Tensor", .args = polygamma_args,
+    schema_of({.name = "polygamma_into", .call = "polygamma_into", .args = polygamma_args,
                .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(int64_t, const Tensor&, Tensor&)> op_polygamma_into = make_op<void, int64_t,
@@ -121,7 +113,6 @@ alignas(8) static constexpr ArgInfo polygamma_kernel_args[] =
     {{"self", ArgType::kTensor, false, false}, {"order", ArgType::kInt, false, false}};
 alignas(8) static constexpr RecordedSchema polygamma_kernel_schema =
     {schema_of({.name = "polygamma_kernel", .call = "polygamma_kernel",
-                .text = "polygamma_kernel(self: Tensor, order: Int) -> Tensor",
                 .args = polygamma_kernel_args, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &polygamma_kernel_type};
@@ -134,9 +125,8 @@ alignas(8) static constexpr ArgInfo mvlgamma_args[] = {{"self", ArgType::kTensor
                                                        {"p", ArgType::kInt, false, false},
                                                        {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema mvlgamma_schema =
-    schema_of({.name = "mvlgamma", .call = "mvlgamma",
-               .text = "mvlgamma(self: Tensor, p: Int) -> Tensor", .args = mvlgamma_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "mvlgamma", .call = "mvlgamma", .args = mvlgamma_args, .n_args = 2,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_mvlgamma = make_op<TensorRef, const Tensor&,
     int64_t>(&mvlgamma_schema, impl::mvlgamma, nullptr);
@@ -148,17 +138,15 @@ static void mvlgamma__autograd(Call c, Tensor& self, int64_t p) {
 alignas(8) static constexpr ArgInfo mvlgamma__args[] = {{"self", ArgType::kTensor, true, false},
                                                         {"p", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema mvlgamma__schema =
-    schema_of({.name = "mvlgamma_", .call = "mvlgamma_",
-               .text = "mvlgamma(self: Tensor, p: Int) -> Tensor", .args = mvlgamma__args,
-               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "mvlgamma_", .call = "mvlgamma_", .args = mvlgamma__args, .n_args = 2,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t)> op_mvlgamma_ = make_op<void, Tensor&,
     int64_t>(&mvlgamma__schema, mvlgamma__impl, mvlgamma__autograd);
 alignas(8) static constexpr OpSchema mvlgamma_into_schema =
-    schema_of({.name = "mvlgamma_into", .call = "mvlgamma_into",
-               .text = "mvlgamma(self: Tensor, p: Int) -> Tensor", .args = mvlgamma_args,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "mvlgamma_into", .call = "mvlgamma_into", .args = mvlgamma_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_mvlgamma_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&mvlgamma_into_schema, mvlgamma_into_impl, into_autograd);
 
@@ -177,22 +165,20 @@ static void erfinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
 alignas(8) static constinit const NodeType erfinv_type = {"erfinv", erfinv_apply,
     destroy_parts<1, 0>, sizeof(erfinv_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema erfinv_schema =
-    {schema_of({.name = "erfinv", .call = "erfinv", .text = "erfinv(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "erfinv", .call = "erfinv", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &erfinv_type};
 constinit Op<TensorRef(const Tensor&)> op_erfinv = make_op<TensorRef, const Tensor&>(&erfinv_schema,
     erfinv_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema erfinv__schema =
-    {schema_of({.name = "erfinv_", .call = "erfinv_", .text = "erfinv(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &erfinv_type};
+    {schema_of({.name = "erfinv_", .call = "erfinv_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &erfinv_type};
 constinit Op<void(Tensor&)> op_erfinv_ = make_op<void, Tensor&>(&erfinv__schema, erfinv__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema erfinv_into_schema =
-    schema_of({.name = "erfinv_into", .call = "erfinv_into",
-               .text = "erfinv(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "erfinv_into", .call = "erfinv_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erfinv_into = make_op<void, const Tensor&,
@@ -215,16 +201,15 @@ static void erfcx_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType erfcx_type = {"erfcx", erfcx_apply, destroy_parts<2, 0>,
     sizeof(erfcx_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema erfcx_schema =
-    {schema_of({.name = "erfcx", .call = "erfcx", .text = "erfcx(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &erfcx_type};
+    {schema_of({.name = "erfcx", .call = "erfcx", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &erfcx_type};
 constinit Op<TensorRef(const Tensor&)> op_erfcx = make_op<TensorRef, const Tensor&>(&erfcx_schema,
     erfcx_impl, record_like_max);
 alignas(8) static constexpr OpSchema erfcx_into_schema =
-    schema_of({.name = "erfcx_into", .call = "erfcx_into", .text = "erfcx(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "erfcx_into", .call = "erfcx_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erfcx_into = make_op<void, const Tensor&,
     Tensor&>(&erfcx_into_schema, erfcx_into_impl, into_autograd);
 
@@ -243,16 +228,15 @@ static void ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType ndtr_type = {"ndtr", ndtr_apply, destroy_parts<1, 0>,
                                                         sizeof(ndtr_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema ndtr_schema =
-    {schema_of({.name = "ndtr", .call = "ndtr", .text = "ndtr(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &ndtr_type};
+    {schema_of({.name = "ndtr", .call = "ndtr", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &ndtr_type};
 constinit Op<TensorRef(const Tensor&)> op_ndtr = make_op<TensorRef, const Tensor&>(&ndtr_schema,
     ndtr_impl, record_like_gelu_exact);
 alignas(8) static constexpr OpSchema ndtr_into_schema =
-    schema_of({.name = "ndtr_into", .call = "ndtr_into", .text = "ndtr(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "ndtr_into", .call = "ndtr_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_ndtr_into = make_op<void, const Tensor&,
     Tensor&>(&ndtr_into_schema, ndtr_into_impl, into_autograd);
 
@@ -272,15 +256,13 @@ static void log_ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
 alignas(8) static constinit const NodeType log_ndtr_type = {"log_ndtr", log_ndtr_apply,
     destroy_parts<1, 0>, sizeof(log_ndtr_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log_ndtr_schema =
-    {schema_of({.name = "log_ndtr", .call = "log_ndtr", .text = "log_ndtr(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &log_ndtr_type};
+    {schema_of({.name = "log_ndtr", .call = "log_ndtr", .args = args_like_neg, .n_args = 1,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &log_ndtr_type};
 constinit Op<TensorRef(const Tensor&)> op_log_ndtr =
     make_op<TensorRef, const Tensor&>(&log_ndtr_schema, log_ndtr_impl, record_like_gelu_exact);
 alignas(8) static constexpr OpSchema log_ndtr_into_schema =
-    schema_of({.name = "log_ndtr_into", .call = "log_ndtr_into",
-               .text = "log_ndtr(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "log_ndtr_into", .call = "log_ndtr_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log_ndtr_into = make_op<void, const Tensor&,
@@ -301,16 +283,15 @@ static void ndtri_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType ndtri_type = {"ndtri", ndtri_apply, destroy_parts<1, 0>,
     sizeof(ndtri_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema ndtri_schema =
-    {schema_of({.name = "ndtri", .call = "ndtri", .text = "ndtri(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &ndtri_type};
+    {schema_of({.name = "ndtri", .call = "ndtri", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &ndtri_type};
 constinit Op<TensorRef(const Tensor&)> op_ndtri = make_op<TensorRef, const Tensor&>(&ndtri_schema,
     ndtri_impl, record_like_relu);
 alignas(8) static constexpr OpSchema ndtri_into_schema =
-    schema_of({.name = "ndtri_into", .call = "ndtri_into", .text = "ndtri(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "ndtri_into", .call = "ndtri_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_ndtri_into = make_op<void, const Tensor&,
     Tensor&>(&ndtri_into_schema, ndtri_into_impl, into_autograd);
 
@@ -329,23 +310,21 @@ static void i0_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
 alignas(8) static constinit const NodeType i0_type = {"i0", i0_apply, destroy_parts<1, 0>,
                                                       sizeof(i0_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema i0_schema =
-    {schema_of({.name = "i0", .call = "i0", .text = "i0(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &i0_type};
+    {schema_of({.name = "i0", .call = "i0", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &i0_type};
 constinit Op<TensorRef(const Tensor&)> op_i0 = make_op<TensorRef, const Tensor&>(&i0_schema,
     i0_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema i0__schema =
-    {schema_of({.name = "i0_", .call = "i0_", .text = "i0(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &i0_type};
+    {schema_of({.name = "i0_", .call = "i0_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &i0_type};
 constinit Op<void(Tensor&)> op_i0_ = make_op<void, Tensor&>(&i0__schema, i0__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema i0_into_schema =
-    schema_of({.name = "i0_into", .call = "i0_into", .text = "i0(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "i0_into", .call = "i0_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i0_into = make_op<void, const Tensor&,
     Tensor&>(&i0_into_schema, i0_into_impl, into_autograd);
 
@@ -366,16 +345,15 @@ static void i0e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType i0e_type = {"i0e", i0e_apply, destroy_parts<2, 0>,
                                                        sizeof(i0e_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema i0e_schema =
-    {schema_of({.name = "i0e", .call = "i0e", .text = "i0e(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &i0e_type};
+    {schema_of({.name = "i0e", .call = "i0e", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &i0e_type};
 constinit Op<TensorRef(const Tensor&)> op_i0e = make_op<TensorRef, const Tensor&>(&i0e_schema,
     i0e_impl, record_like_max);
 alignas(8) static constexpr OpSchema i0e_into_schema =
-    schema_of({.name = "i0e_into", .call = "i0e_into", .text = "i0e(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "i0e_into", .call = "i0e_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i0e_into = make_op<void, const Tensor&,
     Tensor&>(&i0e_into_schema, i0e_into_impl, into_autograd);
 
@@ -396,16 +374,15 @@ static void i1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
 alignas(8) static constinit const NodeType i1_type = {"i1", i1_apply, destroy_parts<2, 0>,
                                                       sizeof(i1_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema i1_schema =
-    {schema_of({.name = "i1", .call = "i1", .text = "i1(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &i1_type};
+    {schema_of({.name = "i1", .call = "i1", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &i1_type};
 constinit Op<TensorRef(const Tensor&)> op_i1 = make_op<TensorRef, const Tensor&>(&i1_schema,
     i1_impl, record_like_max);
 alignas(8) static constexpr OpSchema i1_into_schema =
-    schema_of({.name = "i1_into", .call = "i1_into", .text = "i1(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "i1_into", .call = "i1_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i1_into = make_op<void, const Tensor&,
     Tensor&>(&i1_into_schema, i1_into_impl, into_autograd);
 
@@ -426,16 +403,15 @@ static void i1e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType i1e_type = {"i1e", i1e_apply, destroy_parts<2, 0>,
                                                        sizeof(i1e_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema i1e_schema =
-    {schema_of({.name = "i1e", .call = "i1e", .text = "i1e(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &i1e_type};
+    {schema_of({.name = "i1e", .call = "i1e", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &i1e_type};
 constinit Op<TensorRef(const Tensor&)> op_i1e = make_op<TensorRef, const Tensor&>(&i1e_schema,
     i1e_impl, record_like_max);
 alignas(8) static constexpr OpSchema i1e_into_schema =
-    schema_of({.name = "i1e_into", .call = "i1e_into", .text = "i1e(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "i1e_into", .call = "i1e_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_i1e_into = make_op<void, const Tensor&,
     Tensor&>(&i1e_into_schema, i1e_into_impl, into_autograd);
 
@@ -454,23 +430,21 @@ static void sinc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType sinc_type = {"sinc", sinc_apply, destroy_parts<1, 0>,
                                                         sizeof(sinc_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema sinc_schema =
-    {schema_of({.name = "sinc", .call = "sinc", .text = "sinc(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &sinc_type};
+    {schema_of({.name = "sinc", .call = "sinc", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &sinc_type};
 constinit Op<TensorRef(const Tensor&)> op_sinc = make_op<TensorRef, const Tensor&>(&sinc_schema,
     sinc_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema sinc__schema =
-    {schema_of({.name = "sinc_", .call = "sinc_", .text = "sinc(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &sinc_type};
+    {schema_of({.name = "sinc_", .call = "sinc_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &sinc_type};
 constinit Op<void(Tensor&)> op_sinc_ = make_op<void, Tensor&>(&sinc__schema, sinc__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema sinc_into_schema =
-    schema_of({.name = "sinc_into", .call = "sinc_into", .text = "sinc(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "sinc_into", .call = "sinc_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sinc_into = make_op<void, const Tensor&,
     Tensor&>(&sinc_into_schema, sinc_into_impl, into_autograd);
 
@@ -489,16 +463,15 @@ static void entr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType entr_type = {"entr", entr_apply, destroy_parts<1, 0>,
                                                         sizeof(entr_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema entr_schema =
-    {schema_of({.name = "entr", .call = "entr", .text = "entr(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &entr_type};
+    {schema_of({.name = "entr", .call = "entr", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &entr_type};
 constinit Op<TensorRef(const Tensor&)> op_entr = make_op<TensorRef, const Tensor&>(&entr_schema,
     entr_impl, record_like_gelu_exact);
 alignas(8) static constexpr OpSchema entr_into_schema =
-    schema_of({.name = "entr_into", .call = "entr_into", .text = "entr(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "entr_into", .call = "entr_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_entr_into = make_op<void, const Tensor&,
     Tensor&>(&entr_into_schema, entr_into_impl, into_autograd);
 
@@ -527,24 +500,21 @@ static void xlogy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType xlogy_type = {"xlogy", xlogy_apply, destroy_parts<2, 0>,
     sizeof(xlogy_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema xlogy_schema =
-    {schema_of({.name = "xlogy", .call = "xlogy",
-                .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &xlogy_type};
+    {schema_of({.name = "xlogy", .call = "xlogy", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &xlogy_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlogy = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlogy_schema, xlogy_impl, record_like_atan2);
 alignas(8) static constexpr RecordedSchema xlogy__schema =
-    {schema_of({.name = "xlogy_", .call = "xlogy_",
-                .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &xlogy_type};
+    {schema_of({.name = "xlogy_", .call = "xlogy_", .args = args_like_mul_, .n_args = 2,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &xlogy_type};
 constinit Op<void(Tensor&, const Tensor&)> op_xlogy_ = make_op<void, Tensor&,
     const Tensor&>(&xlogy__schema, xlogy__impl, record_like_atan2_);
 alignas(8) static constexpr OpSchema xlogy_into_schema =
-    schema_of({.name = "xlogy_into", .call = "xlogy_into",
-               .text = "xlogy(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "xlogy_into", .call = "xlogy_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlogy_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlogy_into_schema, xlogy_into_impl,
     into_autograd);
@@ -565,27 +535,23 @@ static void xlogy_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
 alignas(8) static constinit const NodeType xlogy_scalar_type = {"xlogy", xlogy_scalar_apply,
     destroy_parts<1, 0>, sizeof(xlogy_scalar_saved), false, false, 109};
 alignas(8) static constexpr RecordedSchema xlogy_scalar_schema =
-    {schema_of({.name = "xlogy_scalar", .call = "xlogy",
-                .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &xlogy_scalar_type};
+    {schema_of({.name = "xlogy_scalar", .call = "xlogy", .args = args_like_mul_scalar, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &xlogy_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlogy_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlogy_scalar_schema, xlogy_scalar_impl,
                                                      record_like_pow_number);
 alignas(8) static constexpr RecordedSchema xlogy_scalar__schema =
-    {schema_of({.name = "xlogy_scalar_", .call = "xlogy_",
-                .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar_, .n_args = 2, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+    {schema_of({.name = "xlogy_scalar_", .call = "xlogy_", .args = args_like_mul_scalar_,
+                .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
      &xlogy_scalar_type};
 constinit Op<void(Tensor&, const Scalar&)> op_xlogy_scalar_ = make_op<void, Tensor&,
     const Scalar&>(&xlogy_scalar__schema, xlogy_scalar__impl, record_like_clamp_min_scalar_);
 alignas(8) static constexpr OpSchema xlogy_scalar_into_schema =
-    schema_of({.name = "xlogy_scalar_into", .call = "xlogy_into",
-               .text = "xlogy_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "xlogy_scalar_into", .call = "xlogy_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlogy_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlogy_scalar_into_schema,
     xlogy_scalar_into_impl, into_autograd);
@@ -615,18 +581,15 @@ static void xlog1py_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
 alignas(8) static constinit const NodeType xlog1py_type = {"xlog1py", xlog1py_apply,
     destroy_parts<2, 0>, sizeof(xlog1py_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema xlog1py_schema =
-    {schema_of({.name = "xlog1py", .call = "xlog1py",
-                .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &xlog1py_type};
+    {schema_of({.name = "xlog1py", .call = "xlog1py", .args = args_like_mul, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &xlog1py_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_xlog1py = make_op<TensorRef, const Tensor&,
     const Tensor&>(&xlog1py_schema, xlog1py_impl, record_like_atan2);
 alignas(8) static constexpr OpSchema xlog1py_into_schema =
-    schema_of({.name = "xlog1py_into", .call = "xlog1py_into",
-               .text = "xlog1py(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "xlog1py_into", .call = "xlog1py_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_xlog1py_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&xlog1py_into_schema, xlog1py_into_impl,
     into_autograd);
@@ -647,29 +610,26 @@ static void xlog1py_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
 alignas(8) static constinit const NodeType xlog1py_scalar_type = {"xlog1py", xlog1py_scalar_apply,
     destroy_parts<1, 0>, sizeof(xlog1py_scalar_saved), false, false, 109};
 alignas(8) static constexpr RecordedSchema xlog1py_scalar_schema =
-    {schema_of({.name = "xlog1py_scalar", .call = "xlog1py",
-                .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor",
-                .args = args_like_mul_scalar, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+    {schema_of({.name = "xlog1py_scalar", .call = "xlog1py", .args = args_like_mul_scalar,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
      &xlog1py_scalar_type};
 constinit Op<TensorRef(const Tensor&, const Scalar&)> op_xlog1py_scalar =
     make_op<TensorRef, const Tensor&, const Scalar&>(&xlog1py_scalar_schema, xlog1py_scalar_impl,
                                                      record_like_pow_number);
 alignas(8) static constexpr OpSchema xlog1py_scalar_into_schema =
-    schema_of({.name = "xlog1py_scalar_into", .call = "xlog1py_into",
-               .text = "xlog1py_scalar(self: Tensor, other: Scalar) -> Tensor",
-               .args = args_like_mul_scalar, .n_args = 3, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "xlog1py_scalar_into", .call = "xlog1py_into", .args = args_like_mul_scalar,
+               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_xlog1py_scalar_into =
     make_op<void, const Tensor&, const Scalar&, Tensor&>(&xlog1py_scalar_into_schema,
     xlog1py_scalar_into_impl, into_autograd);
 
 // ---- igamma ----
 alignas(8) static constexpr OpSchema igamma_schema =
-    schema_of({.name = "igamma", .call = "igamma",
-               .text = "igamma(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "igamma", .call = "igamma", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma = make_op<TensorRef, const Tensor&,
     const Tensor&>(&igamma_schema, igamma_impl, nullptr);
 static void igamma__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -678,16 +638,14 @@ static void igamma__autograd(Call c, Tensor& self, const Tensor& other) {
   replace_values(self, *dispatch(op_igamma, *before, other));
 }
 alignas(8) static constexpr OpSchema igamma__schema =
-    schema_of({.name = "igamma_", .call = "igamma_",
-               .text = "igamma(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .differentiable = true, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "igamma_", .call = "igamma_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_igamma_ = make_op<void, Tensor&,
     const Tensor&>(&igamma__schema, igamma__impl, igamma__autograd);
 alignas(8) static constexpr OpSchema igamma_into_schema =
-    schema_of({.name = "igamma_into", .call = "igamma_into",
-               .text = "igamma(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+    schema_of({.name = "igamma_into", .call = "igamma_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igamma_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&igamma_into_schema, igamma_into_impl,
@@ -711,21 +669,19 @@ alignas(8) static constinit const NodeType igamma_kernel_type =
     {"igamma_kernel", igamma_kernel_apply, destroy_parts<2, 0>, sizeof(igamma_kernel_saved), false,
      false, 127};
 alignas(8) static constexpr RecordedSchema igamma_kernel_schema =
-    {schema_of({.name = "igamma_kernel", .call = "igamma_kernel",
-                .text = "igamma_kernel(self: Tensor, other: Tensor) -> Tensor",
-                .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kFloat}), &igamma_kernel_type};
+    {schema_of({.name = "igamma_kernel", .call = "igamma_kernel", .args = args_like_rest_trunc,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &igamma_kernel_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igamma_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igamma_kernel_schema, igamma_kernel_impl,
                                                      record_like_igamma_kernel);
 
 // ---- igammac ----
 alignas(8) static constexpr OpSchema igammac_schema =
-    schema_of({.name = "igammac", .call = "igammac",
-               .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "igammac", .call = "igammac", .args = args_like_mul, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac = make_op<TensorRef, const Tensor&,
     const Tensor&>(&igammac_schema, igammac_impl, nullptr);
 static void igammac__autograd(Call c, Tensor& self, const Tensor& other) {
@@ -734,16 +690,14 @@ static void igammac__autograd(Call c, Tensor& self, const Tensor& other) {
   replace_values(self, *dispatch(op_igammac, *before, other));
 }
 alignas(8) static constexpr OpSchema igammac__schema =
-    schema_of({.name = "igammac_", .call = "igammac_",
-               .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul_,
-               .n_args = 2, .n_outs = 0, .differentiable = true, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "igammac_", .call = "igammac_", .args = args_like_mul_, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, const Tensor&)> op_igammac_ = make_op<void, Tensor&,
     const Tensor&>(&igammac__schema, igammac__impl, igammac__autograd);
 alignas(8) static constexpr OpSchema igammac_into_schema =
-    schema_of({.name = "igammac_into", .call = "igammac_into",
-               .text = "igammac(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
+    schema_of({.name = "igammac_into", .call = "igammac_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_igammac_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&igammac_into_schema, igammac_into_impl,
@@ -767,11 +721,10 @@ alignas(8) static constinit const NodeType igammac_kernel_type =
     {"igammac_kernel", igammac_kernel_apply, destroy_parts<2, 0>, sizeof(igammac_kernel_saved),
      false, false, 127};
 alignas(8) static constexpr RecordedSchema igammac_kernel_schema =
-    {schema_of({.name = "igammac_kernel", .call = "igammac_kernel",
-                .text = "igammac_kernel(self: Tensor, other: Tensor) -> Tensor",
-                .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kFloat}), &igammac_kernel_type};
+    {schema_of({.name = "igammac_kernel", .call = "igammac_kernel", .args = args_like_rest_trunc,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
+     &igammac_kernel_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_igammac_kernel =
     make_op<TensorRef, const Tensor&, const Tensor&>(&igammac_kernel_schema, igammac_kernel_impl,
                                                      record_like_igamma_kernel);
@@ -796,9 +749,8 @@ alignas(8) static constinit const NodeType bessel_type = {"bessel", bessel_apply
 alignas(8) static constexpr ArgInfo bessel_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"which", ArgType::kInt, false, false}};
 alignas(8) static constexpr RecordedSchema bessel_schema =
-    {schema_of({.name = "bessel", .call = "bessel",
-                .text = "bessel(self: Tensor, which: Int) -> Tensor", .args = bessel_args,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    {schema_of({.name = "bessel", .call = "bessel", .args = bessel_args, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
      &bessel_type};
 constinit Op<TensorRef(const Tensor&, int64_t)> op_bessel = make_op<TensorRef, const Tensor&,
@@ -848,7 +800,6 @@ alignas(8) static constexpr ArgInfo orthogonal_polynomial_args[] =
      {"order", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema orthogonal_polynomial_schema =
     schema_of({.name = "orthogonal_polynomial", .call = "orthogonal_polynomial",
-               .text = "orthogonal_polynomial(self: Tensor, which: Int, order: Int) -> Tensor",
                .args = orthogonal_polynomial_args, .n_args = 3, .n_outs = 1, .differentiable = true,
                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
@@ -874,17 +825,15 @@ static void zeta_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType zeta_type = {"zeta", zeta_apply, destroy_parts<2, 0>,
                                                         sizeof(zeta_saved), false, false, 127};
 alignas(8) static constexpr RecordedSchema zeta_schema =
-    {schema_of({.name = "zeta", .call = "zeta",
-                .text = "zeta(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}), &zeta_type};
+    {schema_of({.name = "zeta", .call = "zeta", .args = args_like_mul, .n_args = 2, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &zeta_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_zeta = make_op<TensorRef, const Tensor&,
     const Tensor&>(&zeta_schema, zeta_impl, record_like_igamma_kernel);
 alignas(8) static constexpr OpSchema zeta_into_schema =
-    schema_of({.name = "zeta_into", .call = "zeta_into",
-               .text = "zeta(self: Tensor, other: Tensor) -> Tensor", .args = args_like_mul,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "zeta_into", .call = "zeta_into", .args = args_like_mul, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_zeta_into =
     make_op<void, const Tensor&, const Tensor&, Tensor&>(&zeta_into_schema, zeta_into_impl,
     into_autograd);

@@ -26,23 +26,22 @@ static void exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType exp_type = {"exp", exp_apply, destroy_parts<1, 0>,
                                                        sizeof(exp_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema exp_schema =
-    {schema_of({.name = "exp", .call = "exp", .text = "exp(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "exp", .call = "exp", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &exp_type};
 constinit Op<TensorRef(const Tensor&)> op_exp = make_op<TensorRef, const Tensor&>(&exp_schema,
     exp_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema exp__schema =
-    {schema_of({.name = "exp_", .call = "exp_", .text = "exp(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &exp_type};
+    {schema_of({.name = "exp_", .call = "exp_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &exp_type};
 constinit Op<void(Tensor&)> op_exp_ = make_op<void, Tensor&>(&exp__schema, exp__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema exp_into_schema =
-    schema_of({.name = "exp_into", .call = "exp_into", .text = "exp(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "exp_into", .call = "exp_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_exp_into = make_op<void, const Tensor&,
     Tensor&>(&exp_into_schema, exp_into_impl, into_autograd);
 
@@ -61,23 +60,22 @@ static void log_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType log_type = {"log", log_apply, destroy_parts<1, 0>,
                                                        sizeof(log_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log_schema =
-    {schema_of({.name = "log", .call = "log", .text = "log(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "log", .call = "log", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &log_type};
 constinit Op<TensorRef(const Tensor&)> op_log = make_op<TensorRef, const Tensor&>(&log_schema,
     log_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema log__schema =
-    {schema_of({.name = "log_", .call = "log_", .text = "log(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &log_type};
+    {schema_of({.name = "log_", .call = "log_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &log_type};
 constinit Op<void(Tensor&)> op_log_ = make_op<void, Tensor&>(&log__schema, log__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema log_into_schema =
-    schema_of({.name = "log_into", .call = "log_into", .text = "log(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "log_into", .call = "log_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log_into = make_op<void, const Tensor&,
     Tensor&>(&log_into_schema, log_into_impl, into_autograd);
 
@@ -96,23 +94,21 @@ static void tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType tanh_type = {"tanh", tanh_apply, destroy_parts<1, 0>,
                                                         sizeof(tanh_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema tanh_schema =
-    {schema_of({.name = "tanh", .call = "tanh", .text = "tanh(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &tanh_type};
+    {schema_of({.name = "tanh", .call = "tanh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &tanh_type};
 constinit Op<TensorRef(const Tensor&)> op_tanh = make_op<TensorRef, const Tensor&>(&tanh_schema,
     tanh_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema tanh__schema =
-    {schema_of({.name = "tanh_", .call = "tanh_", .text = "tanh(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &tanh_type};
+    {schema_of({.name = "tanh_", .call = "tanh_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &tanh_type};
 constinit Op<void(Tensor&)> op_tanh_ = make_op<void, Tensor&>(&tanh__schema, tanh__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema tanh_into_schema =
-    schema_of({.name = "tanh_into", .call = "tanh_into", .text = "tanh(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "tanh_into", .call = "tanh_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_tanh_into = make_op<void, const Tensor&,
     Tensor&>(&tanh_into_schema, tanh_into_impl, into_autograd);
 
@@ -140,11 +136,10 @@ alignas(8) static constinit const NodeType tanh_backward_type =
     {"tanh_backward", tanh_backward_apply, destroy_parts<2, 0>, sizeof(tanh_backward_saved), false,
      false, 62};
 alignas(8) static constexpr RecordedSchema tanh_backward_schema =
-    {schema_of({.name = "tanh_backward", .call = "tanh_backward",
-                .text = "tanh_backward(grad: Tensor, y: Tensor) -> Tensor",
-                .args = args_like_tanh_backward, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &tanh_backward_type};
+    {schema_of({.name = "tanh_backward", .call = "tanh_backward", .args = args_like_tanh_backward,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &tanh_backward_type};
 constinit Op<TensorRef(const Tensor&, const Tensor&)> op_tanh_backward =
     make_op<TensorRef, const Tensor&, const Tensor&>(&tanh_backward_schema, tanh_backward_impl,
                                                      record_like_gelu_exact_backward);
@@ -164,22 +159,19 @@ static void sigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
 alignas(8) static constinit const NodeType sigmoid_type = {"sigmoid", sigmoid_apply,
     destroy_parts<1, 0>, sizeof(sigmoid_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema sigmoid_schema =
-    {schema_of({.name = "sigmoid", .call = "sigmoid", .text = "sigmoid(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &sigmoid_type};
+    {schema_of({.name = "sigmoid", .call = "sigmoid", .args = args_like_neg, .n_args = 1,
+                .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &sigmoid_type};
 constinit Op<TensorRef(const Tensor&)> op_sigmoid =
     make_op<TensorRef, const Tensor&>(&sigmoid_schema, sigmoid_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema sigmoid__schema =
-    {schema_of({.name = "sigmoid_", .call = "sigmoid_", .text = "sigmoid(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &sigmoid_type};
+    {schema_of({.name = "sigmoid_", .call = "sigmoid_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &sigmoid_type};
 constinit Op<void(Tensor&)> op_sigmoid_ = make_op<void, Tensor&>(&sigmoid__schema, sigmoid__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema sigmoid_into_schema =
-    schema_of({.name = "sigmoid_into", .call = "sigmoid_into",
-               .text = "sigmoid(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "sigmoid_into", .call = "sigmoid_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sigmoid_into = make_op<void, const Tensor&,
@@ -209,7 +201,6 @@ alignas(8) static constinit const NodeType sigmoid_backward_type = {"sigmoid_bac
     sigmoid_backward_apply, destroy_parts<2, 0>, sizeof(sigmoid_backward_saved), false, false, 62};
 alignas(8) static constexpr RecordedSchema sigmoid_backward_schema =
     {schema_of({.name = "sigmoid_backward", .call = "sigmoid_backward",
-                .text = "sigmoid_backward(grad: Tensor, y: Tensor) -> Tensor",
                 .args = args_like_tanh_backward, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kMixed}), &sigmoid_backward_type};
@@ -233,23 +224,21 @@ static void abs_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType abs_type = {"abs", abs_apply, destroy_parts<1, 0>,
                                                        sizeof(abs_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema abs_schema =
-    {schema_of({.name = "abs", .call = "abs", .text = "abs(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &abs_type};
+    {schema_of({.name = "abs", .call = "abs", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &abs_type};
 constinit Op<TensorRef(const Tensor&)> op_abs = make_op<TensorRef, const Tensor&>(&abs_schema,
     abs_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema abs__schema =
-    {schema_of({.name = "abs_", .call = "abs_", .text = "abs(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &abs_type};
+    {schema_of({.name = "abs_", .call = "abs_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &abs_type};
 constinit Op<void(Tensor&)> op_abs_ = make_op<void, Tensor&>(&abs__schema, abs__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema abs_into_schema =
-    schema_of({.name = "abs_into", .call = "abs_into", .text = "abs(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "abs_into", .call = "abs_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_abs_into = make_op<void, const Tensor&,
     Tensor&>(&abs_into_schema, abs_into_impl, into_autograd);
 
@@ -270,10 +259,9 @@ static void sgn_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType sgn_type = {"sgn", sgn_apply, destroy_parts<2, 0>,
                                                        sizeof(sgn_saved), false, false, 133};
 alignas(8) static constexpr RecordedSchema sgn_schema =
-    {schema_of({.name = "sgn", .call = "sgn", .text = "sgn(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &sgn_type};
+    {schema_of({.name = "sgn", .call = "sgn", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &sgn_type};
 constinit Op<TensorRef(const Tensor&)> op_sgn = make_op<TensorRef, const Tensor&>(&sgn_schema,
     sgn_impl, record_like_max);
 static void sgn__autograd(Call c, Tensor& self) {
@@ -293,15 +281,15 @@ static void sgn__autograd(Call c, Tensor& self) {
   commit_inplace(self, std::move(prepared));
 }
 alignas(8) static constexpr OpSchema sgn__schema =
-    schema_of({.name = "sgn_", .call = "sgn_", .text = "sgn(self: Tensor) -> Tensor",
-               .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "sgn_", .call = "sgn_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(Tensor&)> op_sgn_ = make_op<void, Tensor&>(&sgn__schema, sgn__impl,
     sgn__autograd);
 alignas(8) static constexpr OpSchema sgn_into_schema =
-    schema_of({.name = "sgn_into", .call = "sgn_into", .text = "sgn(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "sgn_into", .call = "sgn_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_sgn_into = make_op<void, const Tensor&,
     Tensor&>(&sgn_into_schema, sgn_into_impl, into_autograd);
 
@@ -311,23 +299,21 @@ alignas(8) static constinit const NodeType sign_type = {"sign", apply_like_div_f
                                                         destroy_parts<0, 0>, sizeof(sign_saved),
                                                         false, false, 0};
 alignas(8) static constexpr RecordedSchema sign_schema =
-    {schema_of({.name = "sign", .call = "sign", .text = "sign(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &sign_type};
+    {schema_of({.name = "sign", .call = "sign", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &sign_type};
 constinit Op<TensorRef(const Tensor&)> op_sign = make_op<TensorRef, const Tensor&>(&sign_schema,
     sign_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema sign__schema =
-    {schema_of({.name = "sign_", .call = "sign_", .text = "sign(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &sign_type};
+    {schema_of({.name = "sign_", .call = "sign_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &sign_type};
 constinit Op<void(Tensor&)> op_sign_ = make_op<void, Tensor&>(&sign__schema, sign__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema sign_into_schema =
-    schema_of({.name = "sign_into", .call = "sign_into", .text = "sign(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "sign_into", .call = "sign_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_sign_into = make_op<void, const Tensor&,
     Tensor&>(&sign_into_schema, sign_into_impl, into_autograd);
 
@@ -346,23 +332,21 @@ static void sqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType sqrt_type = {"sqrt", sqrt_apply, destroy_parts<1, 0>,
                                                         sizeof(sqrt_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema sqrt_schema =
-    {schema_of({.name = "sqrt", .call = "sqrt", .text = "sqrt(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &sqrt_type};
+    {schema_of({.name = "sqrt", .call = "sqrt", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &sqrt_type};
 constinit Op<TensorRef(const Tensor&)> op_sqrt = make_op<TensorRef, const Tensor&>(&sqrt_schema,
     sqrt_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema sqrt__schema =
-    {schema_of({.name = "sqrt_", .call = "sqrt_", .text = "sqrt(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &sqrt_type};
+    {schema_of({.name = "sqrt_", .call = "sqrt_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &sqrt_type};
 constinit Op<void(Tensor&)> op_sqrt_ = make_op<void, Tensor&>(&sqrt__schema, sqrt__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema sqrt_into_schema =
-    schema_of({.name = "sqrt_into", .call = "sqrt_into", .text = "sqrt(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "sqrt_into", .call = "sqrt_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sqrt_into = make_op<void, const Tensor&,
     Tensor&>(&sqrt_into_schema, sqrt_into_impl, into_autograd);
 
@@ -381,31 +365,29 @@ static void rsqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType rsqrt_type = {"rsqrt", rsqrt_apply, destroy_parts<1, 0>,
     sizeof(rsqrt_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema rsqrt_schema =
-    {schema_of({.name = "rsqrt", .call = "rsqrt", .text = "rsqrt(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "rsqrt", .call = "rsqrt", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &rsqrt_type};
 constinit Op<TensorRef(const Tensor&)> op_rsqrt = make_op<TensorRef, const Tensor&>(&rsqrt_schema,
     rsqrt_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema rsqrt__schema =
-    {schema_of({.name = "rsqrt_", .call = "rsqrt_", .text = "rsqrt(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &rsqrt_type};
+    {schema_of({.name = "rsqrt_", .call = "rsqrt_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &rsqrt_type};
 constinit Op<void(Tensor&)> op_rsqrt_ = make_op<void, Tensor&>(&rsqrt__schema, rsqrt__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema rsqrt_into_schema =
-    schema_of({.name = "rsqrt_into", .call = "rsqrt_into", .text = "rsqrt(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "rsqrt_into", .call = "rsqrt_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_rsqrt_into = make_op<void, const Tensor&,
     Tensor&>(&rsqrt_into_schema, rsqrt_into_impl, into_autograd);
 
 // ---- square ----
 alignas(8) static constexpr OpSchema square_schema =
-    schema_of({.name = "square", .call = "square", .text = "square(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "square", .call = "square", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+               .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_square = make_op<TensorRef, const Tensor&>(&square_schema,
     square_impl, nullptr);
@@ -415,15 +397,13 @@ static void square__autograd(Call c, Tensor& self) {
   replace_values(self, *dispatch(op_square, *before));
 }
 alignas(8) static constexpr OpSchema square__schema =
-    schema_of({.name = "square_", .call = "square_", .text = "square(self: Tensor) -> Tensor",
-               .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "square_", .call = "square_", .args = args_like_relu_, .n_args = 1,
+               .n_outs = 0, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_square_ = make_op<void, Tensor&>(&square__schema, square__impl,
     square__autograd);
 alignas(8) static constexpr OpSchema square_into_schema =
-    schema_of({.name = "square_into", .call = "square_into",
-               .text = "square(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "square_into", .call = "square_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_square_into = make_op<void, const Tensor&,
@@ -444,25 +424,22 @@ static void reciprocal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
 alignas(8) static constinit const NodeType reciprocal_type = {"reciprocal", reciprocal_apply,
     destroy_parts<1, 0>, sizeof(reciprocal_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema reciprocal_schema =
-    {schema_of({.name = "reciprocal", .call = "reciprocal",
-                .text = "reciprocal(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 1,
+    {schema_of({.name = "reciprocal", .call = "reciprocal", .args = args_like_neg, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &reciprocal_type};
 constinit Op<TensorRef(const Tensor&)> op_reciprocal =
     make_op<TensorRef, const Tensor&>(&reciprocal_schema, reciprocal_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema reciprocal__schema =
-    {schema_of({.name = "reciprocal_", .call = "reciprocal_",
-                .text = "reciprocal(self: Tensor) -> Tensor", .args = args_like_relu_, .n_args = 1,
+    {schema_of({.name = "reciprocal_", .call = "reciprocal_", .args = args_like_relu_, .n_args = 1,
                 .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kFloat}), &reciprocal_type};
 constinit Op<void(Tensor&)> op_reciprocal_ = make_op<void, Tensor&>(&reciprocal__schema,
     reciprocal__impl, record_like_relu_);
 alignas(8) static constexpr OpSchema reciprocal_into_schema =
-    schema_of({.name = "reciprocal_into", .call = "reciprocal_into",
-               .text = "reciprocal(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
-               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "reciprocal_into", .call = "reciprocal_into", .args = args_like_neg,
+               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_reciprocal_into = make_op<void, const Tensor&,
     Tensor&>(&reciprocal_into_schema, reciprocal_into_impl, into_autograd);
 
@@ -481,23 +458,21 @@ static void exp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType exp2_type = {"exp2", exp2_apply, destroy_parts<1, 0>,
                                                         sizeof(exp2_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema exp2_schema =
-    {schema_of({.name = "exp2", .call = "exp2", .text = "exp2(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &exp2_type};
+    {schema_of({.name = "exp2", .call = "exp2", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &exp2_type};
 constinit Op<TensorRef(const Tensor&)> op_exp2 = make_op<TensorRef, const Tensor&>(&exp2_schema,
     exp2_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema exp2__schema =
-    {schema_of({.name = "exp2_", .call = "exp2_", .text = "exp2(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &exp2_type};
+    {schema_of({.name = "exp2_", .call = "exp2_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &exp2_type};
 constinit Op<void(Tensor&)> op_exp2_ = make_op<void, Tensor&>(&exp2__schema, exp2__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema exp2_into_schema =
-    schema_of({.name = "exp2_into", .call = "exp2_into", .text = "exp2(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "exp2_into", .call = "exp2_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_exp2_into = make_op<void, const Tensor&,
     Tensor&>(&exp2_into_schema, exp2_into_impl, into_autograd);
 
@@ -516,23 +491,22 @@ static void expm1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType expm1_type = {"expm1", expm1_apply, destroy_parts<1, 0>,
     sizeof(expm1_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema expm1_schema =
-    {schema_of({.name = "expm1", .call = "expm1", .text = "expm1(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "expm1", .call = "expm1", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &expm1_type};
 constinit Op<TensorRef(const Tensor&)> op_expm1 = make_op<TensorRef, const Tensor&>(&expm1_schema,
     expm1_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema expm1__schema =
-    {schema_of({.name = "expm1_", .call = "expm1_", .text = "expm1(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &expm1_type};
+    {schema_of({.name = "expm1_", .call = "expm1_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &expm1_type};
 constinit Op<void(Tensor&)> op_expm1_ = make_op<void, Tensor&>(&expm1__schema, expm1__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema expm1_into_schema =
-    schema_of({.name = "expm1_into", .call = "expm1_into", .text = "expm1(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "expm1_into", .call = "expm1_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_expm1_into = make_op<void, const Tensor&,
     Tensor&>(&expm1_into_schema, expm1_into_impl, into_autograd);
 
@@ -551,23 +525,22 @@ static void log2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType log2_type = {"log2", log2_apply, destroy_parts<1, 0>,
                                                         sizeof(log2_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log2_schema =
-    {schema_of({.name = "log2", .call = "log2", .text = "log2(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "log2", .call = "log2", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &log2_type};
 constinit Op<TensorRef(const Tensor&)> op_log2 = make_op<TensorRef, const Tensor&>(&log2_schema,
     log2_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema log2__schema =
-    {schema_of({.name = "log2_", .call = "log2_", .text = "log2(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &log2_type};
+    {schema_of({.name = "log2_", .call = "log2_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &log2_type};
 constinit Op<void(Tensor&)> op_log2_ = make_op<void, Tensor&>(&log2__schema, log2__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema log2_into_schema =
-    schema_of({.name = "log2_into", .call = "log2_into", .text = "log2(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "log2_into", .call = "log2_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log2_into = make_op<void, const Tensor&,
     Tensor&>(&log2_into_schema, log2_into_impl, into_autograd);
 
@@ -586,23 +559,22 @@ static void log10_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType log10_type = {"log10", log10_apply, destroy_parts<1, 0>,
     sizeof(log10_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log10_schema =
-    {schema_of({.name = "log10", .call = "log10", .text = "log10(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "log10", .call = "log10", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &log10_type};
 constinit Op<TensorRef(const Tensor&)> op_log10 = make_op<TensorRef, const Tensor&>(&log10_schema,
     log10_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema log10__schema =
-    {schema_of({.name = "log10_", .call = "log10_", .text = "log10(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &log10_type};
+    {schema_of({.name = "log10_", .call = "log10_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &log10_type};
 constinit Op<void(Tensor&)> op_log10_ = make_op<void, Tensor&>(&log10__schema, log10__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema log10_into_schema =
-    schema_of({.name = "log10_into", .call = "log10_into", .text = "log10(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "log10_into", .call = "log10_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log10_into = make_op<void, const Tensor&,
     Tensor&>(&log10_into_schema, log10_into_impl, into_autograd);
 
@@ -621,23 +593,22 @@ static void log1p_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType log1p_type = {"log1p", log1p_apply, destroy_parts<1, 0>,
     sizeof(log1p_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema log1p_schema =
-    {schema_of({.name = "log1p", .call = "log1p", .text = "log1p(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "log1p", .call = "log1p", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &log1p_type};
 constinit Op<TensorRef(const Tensor&)> op_log1p = make_op<TensorRef, const Tensor&>(&log1p_schema,
     log1p_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema log1p__schema =
-    {schema_of({.name = "log1p_", .call = "log1p_", .text = "log1p(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &log1p_type};
+    {schema_of({.name = "log1p_", .call = "log1p_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &log1p_type};
 constinit Op<void(Tensor&)> op_log1p_ = make_op<void, Tensor&>(&log1p__schema, log1p__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema log1p_into_schema =
-    schema_of({.name = "log1p_into", .call = "log1p_into", .text = "log1p(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "log1p_into", .call = "log1p_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_log1p_into = make_op<void, const Tensor&,
     Tensor&>(&log1p_into_schema, log1p_into_impl, into_autograd);
 
@@ -656,23 +627,21 @@ static void sin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType sin_type = {"sin", sin_apply, destroy_parts<1, 0>,
                                                        sizeof(sin_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema sin_schema =
-    {schema_of({.name = "sin", .call = "sin", .text = "sin(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &sin_type};
+    {schema_of({.name = "sin", .call = "sin", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &sin_type};
 constinit Op<TensorRef(const Tensor&)> op_sin = make_op<TensorRef, const Tensor&>(&sin_schema,
     sin_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema sin__schema =
-    {schema_of({.name = "sin_", .call = "sin_", .text = "sin(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &sin_type};
+    {schema_of({.name = "sin_", .call = "sin_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &sin_type};
 constinit Op<void(Tensor&)> op_sin_ = make_op<void, Tensor&>(&sin__schema, sin__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema sin_into_schema =
-    schema_of({.name = "sin_into", .call = "sin_into", .text = "sin(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "sin_into", .call = "sin_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sin_into = make_op<void, const Tensor&,
     Tensor&>(&sin_into_schema, sin_into_impl, into_autograd);
 
@@ -691,23 +660,21 @@ static void cos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType cos_type = {"cos", cos_apply, destroy_parts<1, 0>,
                                                        sizeof(cos_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema cos_schema =
-    {schema_of({.name = "cos", .call = "cos", .text = "cos(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &cos_type};
+    {schema_of({.name = "cos", .call = "cos", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &cos_type};
 constinit Op<TensorRef(const Tensor&)> op_cos = make_op<TensorRef, const Tensor&>(&cos_schema,
     cos_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema cos__schema =
-    {schema_of({.name = "cos_", .call = "cos_", .text = "cos(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &cos_type};
+    {schema_of({.name = "cos_", .call = "cos_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &cos_type};
 constinit Op<void(Tensor&)> op_cos_ = make_op<void, Tensor&>(&cos__schema, cos__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema cos_into_schema =
-    schema_of({.name = "cos_into", .call = "cos_into", .text = "cos(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "cos_into", .call = "cos_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_cos_into = make_op<void, const Tensor&,
     Tensor&>(&cos_into_schema, cos_into_impl, into_autograd);
 
@@ -726,23 +693,22 @@ static void tan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType tan_type = {"tan", tan_apply, destroy_parts<1, 0>,
                                                        sizeof(tan_saved), false, false, 98};
 alignas(8) static constexpr RecordedSchema tan_schema =
-    {schema_of({.name = "tan", .call = "tan", .text = "tan(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "tan", .call = "tan", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &tan_type};
 constinit Op<TensorRef(const Tensor&)> op_tan = make_op<TensorRef, const Tensor&>(&tan_schema,
     tan_impl, record_like_relu);
 alignas(8) static constexpr RecordedSchema tan__schema =
-    {schema_of({.name = "tan_", .call = "tan_", .text = "tan(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &tan_type};
+    {schema_of({.name = "tan_", .call = "tan_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &tan_type};
 constinit Op<void(Tensor&)> op_tan_ = make_op<void, Tensor&>(&tan__schema, tan__impl,
     record_like_relu_);
 alignas(8) static constexpr OpSchema tan_into_schema =
-    schema_of({.name = "tan_into", .call = "tan_into", .text = "tan(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "tan_into", .call = "tan_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_tan_into = make_op<void, const Tensor&,
     Tensor&>(&tan_into_schema, tan_into_impl, into_autograd);
 
@@ -761,23 +727,22 @@ static void asin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType asin_type = {"asin", asin_apply, destroy_parts<1, 0>,
                                                         sizeof(asin_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema asin_schema =
-    {schema_of({.name = "asin", .call = "asin", .text = "asin(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "asin", .call = "asin", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &asin_type};
 constinit Op<TensorRef(const Tensor&)> op_asin = make_op<TensorRef, const Tensor&>(&asin_schema,
     asin_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema asin__schema =
-    {schema_of({.name = "asin_", .call = "asin_", .text = "asin(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &asin_type};
+    {schema_of({.name = "asin_", .call = "asin_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &asin_type};
 constinit Op<void(Tensor&)> op_asin_ = make_op<void, Tensor&>(&asin__schema, asin__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema asin_into_schema =
-    schema_of({.name = "asin_into", .call = "asin_into", .text = "asin(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "asin_into", .call = "asin_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_asin_into = make_op<void, const Tensor&,
     Tensor&>(&asin_into_schema, asin_into_impl, into_autograd);
 
@@ -796,23 +761,22 @@ static void acos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType acos_type = {"acos", acos_apply, destroy_parts<1, 0>,
                                                         sizeof(acos_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema acos_schema =
-    {schema_of({.name = "acos", .call = "acos", .text = "acos(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "acos", .call = "acos", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &acos_type};
 constinit Op<TensorRef(const Tensor&)> op_acos = make_op<TensorRef, const Tensor&>(&acos_schema,
     acos_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema acos__schema =
-    {schema_of({.name = "acos_", .call = "acos_", .text = "acos(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &acos_type};
+    {schema_of({.name = "acos_", .call = "acos_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &acos_type};
 constinit Op<void(Tensor&)> op_acos_ = make_op<void, Tensor&>(&acos__schema, acos__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema acos_into_schema =
-    schema_of({.name = "acos_into", .call = "acos_into", .text = "acos(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "acos_into", .call = "acos_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_acos_into = make_op<void, const Tensor&,
     Tensor&>(&acos_into_schema, acos_into_impl, into_autograd);
 
@@ -831,23 +795,21 @@ static void atan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType atan_type = {"atan", atan_apply, destroy_parts<1, 0>,
                                                         sizeof(atan_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema atan_schema =
-    {schema_of({.name = "atan", .call = "atan", .text = "atan(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &atan_type};
+    {schema_of({.name = "atan", .call = "atan", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &atan_type};
 constinit Op<TensorRef(const Tensor&)> op_atan = make_op<TensorRef, const Tensor&>(&atan_schema,
     atan_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema atan__schema =
-    {schema_of({.name = "atan_", .call = "atan_", .text = "atan(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &atan_type};
+    {schema_of({.name = "atan_", .call = "atan_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &atan_type};
 constinit Op<void(Tensor&)> op_atan_ = make_op<void, Tensor&>(&atan__schema, atan__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema atan_into_schema =
-    schema_of({.name = "atan_into", .call = "atan_into", .text = "atan(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "atan_into", .call = "atan_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_atan_into = make_op<void, const Tensor&,
     Tensor&>(&atan_into_schema, atan_into_impl, into_autograd);
 
@@ -866,23 +828,22 @@ static void sinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType sinh_type = {"sinh", sinh_apply, destroy_parts<1, 0>,
                                                         sizeof(sinh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema sinh_schema =
-    {schema_of({.name = "sinh", .call = "sinh", .text = "sinh(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "sinh", .call = "sinh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &sinh_type};
 constinit Op<TensorRef(const Tensor&)> op_sinh = make_op<TensorRef, const Tensor&>(&sinh_schema,
     sinh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema sinh__schema =
-    {schema_of({.name = "sinh_", .call = "sinh_", .text = "sinh(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &sinh_type};
+    {schema_of({.name = "sinh_", .call = "sinh_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &sinh_type};
 constinit Op<void(Tensor&)> op_sinh_ = make_op<void, Tensor&>(&sinh__schema, sinh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema sinh_into_schema =
-    schema_of({.name = "sinh_into", .call = "sinh_into", .text = "sinh(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "sinh_into", .call = "sinh_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_sinh_into = make_op<void, const Tensor&,
     Tensor&>(&sinh_into_schema, sinh_into_impl, into_autograd);
 
@@ -901,23 +862,22 @@ static void cosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType cosh_type = {"cosh", cosh_apply, destroy_parts<1, 0>,
                                                         sizeof(cosh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema cosh_schema =
-    {schema_of({.name = "cosh", .call = "cosh", .text = "cosh(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat,
+    {schema_of({.name = "cosh", .call = "cosh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat,
                 .autocast = {Autocast::kNone, Autocast::kFp32}}), &cosh_type};
 constinit Op<TensorRef(const Tensor&)> op_cosh = make_op<TensorRef, const Tensor&>(&cosh_schema,
     cosh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema cosh__schema =
-    {schema_of({.name = "cosh_", .call = "cosh_", .text = "cosh(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &cosh_type};
+    {schema_of({.name = "cosh_", .call = "cosh_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &cosh_type};
 constinit Op<void(Tensor&)> op_cosh_ = make_op<void, Tensor&>(&cosh__schema, cosh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema cosh_into_schema =
-    schema_of({.name = "cosh_into", .call = "cosh_into", .text = "cosh(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "cosh_into", .call = "cosh_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_cosh_into = make_op<void, const Tensor&,
     Tensor&>(&cosh_into_schema, cosh_into_impl, into_autograd);
 
@@ -936,23 +896,21 @@ static void asinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType asinh_type = {"asinh", asinh_apply, destroy_parts<1, 0>,
     sizeof(asinh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema asinh_schema =
-    {schema_of({.name = "asinh", .call = "asinh", .text = "asinh(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &asinh_type};
+    {schema_of({.name = "asinh", .call = "asinh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &asinh_type};
 constinit Op<TensorRef(const Tensor&)> op_asinh = make_op<TensorRef, const Tensor&>(&asinh_schema,
     asinh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema asinh__schema =
-    {schema_of({.name = "asinh_", .call = "asinh_", .text = "asinh(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &asinh_type};
+    {schema_of({.name = "asinh_", .call = "asinh_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &asinh_type};
 constinit Op<void(Tensor&)> op_asinh_ = make_op<void, Tensor&>(&asinh__schema, asinh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema asinh_into_schema =
-    schema_of({.name = "asinh_into", .call = "asinh_into", .text = "asinh(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "asinh_into", .call = "asinh_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_asinh_into = make_op<void, const Tensor&,
     Tensor&>(&asinh_into_schema, asinh_into_impl, into_autograd);
 
@@ -971,23 +929,21 @@ static void acosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType acosh_type = {"acosh", acosh_apply, destroy_parts<1, 0>,
     sizeof(acosh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema acosh_schema =
-    {schema_of({.name = "acosh", .call = "acosh", .text = "acosh(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &acosh_type};
+    {schema_of({.name = "acosh", .call = "acosh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &acosh_type};
 constinit Op<TensorRef(const Tensor&)> op_acosh = make_op<TensorRef, const Tensor&>(&acosh_schema,
     acosh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema acosh__schema =
-    {schema_of({.name = "acosh_", .call = "acosh_", .text = "acosh(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &acosh_type};
+    {schema_of({.name = "acosh_", .call = "acosh_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &acosh_type};
 constinit Op<void(Tensor&)> op_acosh_ = make_op<void, Tensor&>(&acosh__schema, acosh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema acosh_into_schema =
-    schema_of({.name = "acosh_into", .call = "acosh_into", .text = "acosh(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "acosh_into", .call = "acosh_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_acosh_into = make_op<void, const Tensor&,
     Tensor&>(&acosh_into_schema, acosh_into_impl, into_autograd);
 
@@ -1006,23 +962,21 @@ static void atanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
 alignas(8) static constinit const NodeType atanh_type = {"atanh", atanh_apply, destroy_parts<1, 0>,
     sizeof(atanh_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema atanh_schema =
-    {schema_of({.name = "atanh", .call = "atanh", .text = "atanh(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &atanh_type};
+    {schema_of({.name = "atanh", .call = "atanh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &atanh_type};
 constinit Op<TensorRef(const Tensor&)> op_atanh = make_op<TensorRef, const Tensor&>(&atanh_schema,
     atanh_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema atanh__schema =
-    {schema_of({.name = "atanh_", .call = "atanh_", .text = "atanh(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &atanh_type};
+    {schema_of({.name = "atanh_", .call = "atanh_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &atanh_type};
 constinit Op<void(Tensor&)> op_atanh_ = make_op<void, Tensor&>(&atanh__schema, atanh__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema atanh_into_schema =
-    schema_of({.name = "atanh_into", .call = "atanh_into", .text = "atanh(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "atanh_into", .call = "atanh_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_atanh_into = make_op<void, const Tensor&,
     Tensor&>(&atanh_into_schema, atanh_into_impl, into_autograd);
 
@@ -1062,10 +1016,9 @@ alignas(8) static constexpr ArgInfo logit_args[] = {{"self", ArgType::kTensor, f
                                                     {"eps", ArgType::kOptFloat, false, true},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema logit_schema =
-    schema_of({.name = "logit", .call = "logit",
-               .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "logit", .call = "logit", .args = logit_args, .n_args = 2, .n_outs = 1,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<TensorRef(const Tensor&, Opt<double>)> op_logit = make_op<TensorRef, const Tensor&,
     Opt<double>>(&logit_schema, logit_impl, logit_autograd);
 static void logit__autograd(Call c, Tensor& self, Opt<double> eps) {
@@ -1086,17 +1039,15 @@ static void logit__autograd(Call c, Tensor& self, Opt<double> eps) {
 alignas(8) static constexpr ArgInfo logit__args[] = {{"self", ArgType::kTensor, true, false},
                                                      {"eps", ArgType::kOptFloat, false, true}};
 alignas(8) static constexpr OpSchema logit__schema =
-    schema_of({.name = "logit_", .call = "logit_",
-               .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit__args,
-               .n_args = 2, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "logit_", .call = "logit_", .args = logit__args, .n_args = 2, .n_outs = 0,
+               .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(Tensor&, Opt<double>)> op_logit_ = make_op<void, Tensor&,
     Opt<double>>(&logit__schema, logit__impl, logit__autograd);
 alignas(8) static constexpr OpSchema logit_into_schema =
-    schema_of({.name = "logit_into", .call = "logit_into",
-               .text = "logit(self: Tensor, eps: Float? = None) -> Tensor", .args = logit_args,
-               .n_args = 3, .n_outs = 0, .differentiable = true, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "logit_into", .call = "logit_into", .args = logit_args, .n_args = 3,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Opt<double>, Tensor&)> op_logit_into = make_op<void, const Tensor&,
     Opt<double>, Tensor&>(&logit_into_schema, logit_into_impl, into_autograd);
 
@@ -1151,33 +1102,28 @@ alignas(8) static constexpr ArgInfo logit_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false},
      {"eps", ArgType::kOptFloat, false, false}};
 alignas(8) static constexpr OpSchema logit_backward_schema =
-    schema_of({.name = "logit_backward", .call = "logit_backward",
-               .text = "logit_backward(grad: Tensor, input: Tensor, eps: Float?) -> Tensor",
-               .args = logit_backward_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "logit_backward", .call = "logit_backward", .args = logit_backward_args,
+               .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Opt<double>)> op_logit_backward =
     make_op<TensorRef, const Tensor&, const Tensor&, Opt<double>>(&logit_backward_schema,
     logit_backward_impl, logit_backward_autograd);
 
 // ---- deg2rad ----
 alignas(8) static constexpr OpSchema deg2rad_schema =
-    schema_of({.name = "deg2rad", .call = "deg2rad", .text = "deg2rad(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "deg2rad", .call = "deg2rad", .args = args_like_neg, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_deg2rad =
     make_op<TensorRef, const Tensor&>(&deg2rad_schema, deg2rad_impl, nullptr);
 alignas(8) static constexpr OpSchema deg2rad__schema =
-    schema_of({.name = "deg2rad_", .call = "deg2rad_", .text = "deg2rad(self: Tensor) -> Tensor",
-               .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "deg2rad_", .call = "deg2rad_", .args = args_like_relu_, .n_args = 1,
+               .n_outs = 0, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_deg2rad_ = make_op<void, Tensor&>(&deg2rad__schema, deg2rad__impl,
     nullptr);
 alignas(8) static constexpr OpSchema deg2rad_into_schema =
-    schema_of({.name = "deg2rad_into", .call = "deg2rad_into",
-               .text = "deg2rad(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "deg2rad_into", .call = "deg2rad_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_deg2rad_into = make_op<void, const Tensor&,
@@ -1185,22 +1131,19 @@ constinit Op<void(const Tensor&, Tensor&)> op_deg2rad_into = make_op<void, const
 
 // ---- rad2deg ----
 alignas(8) static constexpr OpSchema rad2deg_schema =
-    schema_of({.name = "rad2deg", .call = "rad2deg", .text = "rad2deg(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "rad2deg", .call = "rad2deg", .args = args_like_neg, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_rad2deg =
     make_op<TensorRef, const Tensor&>(&rad2deg_schema, rad2deg_impl, nullptr);
 alignas(8) static constexpr OpSchema rad2deg__schema =
-    schema_of({.name = "rad2deg_", .call = "rad2deg_", .text = "rad2deg(self: Tensor) -> Tensor",
-               .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "rad2deg_", .call = "rad2deg_", .args = args_like_relu_, .n_args = 1,
+               .n_outs = 0, .differentiable = true, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&)> op_rad2deg_ = make_op<void, Tensor&>(&rad2deg__schema, rad2deg__impl,
     nullptr);
 alignas(8) static constexpr OpSchema rad2deg_into_schema =
-    schema_of({.name = "rad2deg_into", .call = "rad2deg_into",
-               .text = "rad2deg(self: Tensor) -> Tensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "rad2deg_into", .call = "rad2deg_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .differentiable = true, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Tensor&)> op_rad2deg_into = make_op<void, const Tensor&,
@@ -1221,23 +1164,21 @@ static void erf_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
 alignas(8) static constinit const NodeType erf_type = {"erf", erf_apply, destroy_parts<1, 0>,
                                                        sizeof(erf_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema erf_schema =
-    {schema_of({.name = "erf", .call = "erf", .text = "erf(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &erf_type};
+    {schema_of({.name = "erf", .call = "erf", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &erf_type};
 constinit Op<TensorRef(const Tensor&)> op_erf = make_op<TensorRef, const Tensor&>(&erf_schema,
     erf_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema erf__schema =
-    {schema_of({.name = "erf_", .call = "erf_", .text = "erf(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &erf_type};
+    {schema_of({.name = "erf_", .call = "erf_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &erf_type};
 constinit Op<void(Tensor&)> op_erf_ = make_op<void, Tensor&>(&erf__schema, erf__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema erf_into_schema =
-    schema_of({.name = "erf_into", .call = "erf_into", .text = "erf(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "erf_into", .call = "erf_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erf_into = make_op<void, const Tensor&,
     Tensor&>(&erf_into_schema, erf_into_impl, into_autograd);
 
@@ -1256,23 +1197,21 @@ static void erfc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
 alignas(8) static constinit const NodeType erfc_type = {"erfc", erfc_apply, destroy_parts<1, 0>,
                                                         sizeof(erfc_saved), false, false, 100};
 alignas(8) static constexpr RecordedSchema erfc_schema =
-    {schema_of({.name = "erfc", .call = "erfc", .text = "erfc(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &erfc_type};
+    {schema_of({.name = "erfc", .call = "erfc", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &erfc_type};
 constinit Op<TensorRef(const Tensor&)> op_erfc = make_op<TensorRef, const Tensor&>(&erfc_schema,
     erfc_impl, record_like_gelu_exact);
 alignas(8) static constexpr RecordedSchema erfc__schema =
-    {schema_of({.name = "erfc_", .call = "erfc_", .text = "erfc(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat}),
-     &erfc_type};
+    {schema_of({.name = "erfc_", .call = "erfc_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kFloat}), &erfc_type};
 constinit Op<void(Tensor&)> op_erfc_ = make_op<void, Tensor&>(&erfc__schema, erfc__impl,
     record_like_silu_);
 alignas(8) static constexpr OpSchema erfc_into_schema =
-    schema_of({.name = "erfc_into", .call = "erfc_into", .text = "erfc(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kFloat});
+    schema_of({.name = "erfc_into", .call = "erfc_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kFloat});
 constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Tensor&,
     Tensor&>(&erfc_into_schema, erfc_into_impl, into_autograd);
 
@@ -1281,23 +1220,20 @@ using floor_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType floor_type = {"floor", apply_like_div_floor_scalar,
     destroy_parts<0, 0>, sizeof(floor_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema floor_schema =
-    {schema_of({.name = "floor", .call = "floor", .text = "floor(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise,
+    {schema_of({.name = "floor", .call = "floor", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &floor_type};
 constinit Op<TensorRef(const Tensor&)> op_floor = make_op<TensorRef, const Tensor&>(&floor_schema,
     floor_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema floor__schema =
-    {schema_of({.name = "floor_", .call = "floor_", .text = "floor(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise,
+    {schema_of({.name = "floor_", .call = "floor_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &floor_type};
 constinit Op<void(Tensor&)> op_floor_ = make_op<void, Tensor&>(&floor__schema, floor__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema floor_into_schema =
-    schema_of({.name = "floor_into", .call = "floor_into", .text = "floor(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "floor_into", .call = "floor_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const Tensor&,
     Tensor&>(&floor_into_schema, floor_into_impl, into_autograd);
@@ -1308,23 +1244,20 @@ alignas(8) static constinit const NodeType ceil_type = {"ceil", apply_like_div_f
                                                         destroy_parts<0, 0>, sizeof(ceil_saved),
                                                         false, false, 0};
 alignas(8) static constexpr RecordedSchema ceil_schema =
-    {schema_of({.name = "ceil", .call = "ceil", .text = "ceil(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise,
+    {schema_of({.name = "ceil", .call = "ceil", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &ceil_type};
 constinit Op<TensorRef(const Tensor&)> op_ceil = make_op<TensorRef, const Tensor&>(&ceil_schema,
     ceil_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema ceil__schema =
-    {schema_of({.name = "ceil_", .call = "ceil_", .text = "ceil(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise,
+    {schema_of({.name = "ceil_", .call = "ceil_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &ceil_type};
 constinit Op<void(Tensor&)> op_ceil_ = make_op<void, Tensor&>(&ceil__schema, ceil__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema ceil_into_schema =
-    schema_of({.name = "ceil_into", .call = "ceil_into", .text = "ceil(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "ceil_into", .call = "ceil_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Tensor&,
     Tensor&>(&ceil_into_schema, ceil_into_impl, into_autograd);
@@ -1334,23 +1267,20 @@ using trunc_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType trunc_type = {"trunc", apply_like_div_floor_scalar,
     destroy_parts<0, 0>, sizeof(trunc_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema trunc_schema =
-    {schema_of({.name = "trunc", .call = "trunc", .text = "trunc(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise,
+    {schema_of({.name = "trunc", .call = "trunc", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &trunc_type};
 constinit Op<TensorRef(const Tensor&)> op_trunc = make_op<TensorRef, const Tensor&>(&trunc_schema,
     trunc_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema trunc__schema =
-    {schema_of({.name = "trunc_", .call = "trunc_", .text = "trunc(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise,
+    {schema_of({.name = "trunc_", .call = "trunc_", .args = args_like_relu_, .n_args = 1,
+                .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kInteger}), &trunc_type};
 constinit Op<void(Tensor&)> op_trunc_ = make_op<void, Tensor&>(&trunc__schema, trunc__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema trunc_into_schema =
-    schema_of({.name = "trunc_into", .call = "trunc_into", .text = "trunc(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise,
+    schema_of({.name = "trunc_into", .call = "trunc_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kInteger});
 constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const Tensor&,
     Tensor&>(&trunc_into_schema, trunc_into_impl, into_autograd);
@@ -1361,31 +1291,29 @@ alignas(8) static constinit const NodeType frac_type = {"frac", apply_like_add_s
                                                         destroy_parts<0, 0>, sizeof(frac_saved),
                                                         false, false, 0};
 alignas(8) static constexpr RecordedSchema frac_schema =
-    {schema_of({.name = "frac", .call = "frac", .text = "frac(self: Tensor) -> Tensor",
-                .args = args_like_neg, .n_args = 1, .n_outs = 1, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &frac_type};
+    {schema_of({.name = "frac", .call = "frac", .args = args_like_neg, .n_args = 1, .n_outs = 1,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &frac_type};
 constinit Op<TensorRef(const Tensor&)> op_frac = make_op<TensorRef, const Tensor&>(&frac_schema,
     frac_impl, record_like_neg);
 alignas(8) static constexpr RecordedSchema frac__schema =
-    {schema_of({.name = "frac_", .call = "frac_", .text = "frac(self: Tensor) -> Tensor",
-                .args = args_like_relu_, .n_args = 1, .n_outs = 0, .differentiable = true,
-                .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
-     &frac_type};
+    {schema_of({.name = "frac_", .call = "frac_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
+                .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+                .wide_unsigned = WideUnsigned::kMixed}), &frac_type};
 constinit Op<void(Tensor&)> op_frac_ = make_op<void, Tensor&>(&frac__schema, frac__impl,
     record_like_neg_);
 alignas(8) static constexpr OpSchema frac_into_schema =
-    schema_of({.name = "frac_into", .call = "frac_into", .text = "frac(self: Tensor) -> Tensor",
-               .args = args_like_neg, .n_args = 2, .n_outs = 0, .differentiable = true,
-               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "frac_into", .call = "frac_into", .args = args_like_neg, .n_args = 2,
+               .n_outs = 0, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_frac_into = make_op<void, const Tensor&,
     Tensor&>(&frac_into_schema, frac_into_impl, into_autograd);
 
 // ---- positive ----
 alignas(8) static constexpr OpSchema positive_schema =
-    schema_of({.name = "positive", .call = "positive", .text = "positive(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "positive", .call = "positive", .args = args_like_relu, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_positive =
     make_op<TensorRef, const Tensor&>(&positive_schema, impl::positive, nullptr);
 
@@ -1395,9 +1323,8 @@ alignas(8) static constexpr ArgInfo round_args[] = {{"self", ArgType::kTensor, f
                                                      ArgDefault::kInt, {.i = 0}},
                                                     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema round_schema =
-    schema_of({.name = "round", .call = "round",
-               .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "round", .call = "round", .args = round_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_round = make_op<TensorRef, const Tensor&,
     int64_t>(&round_schema, impl::round, nullptr);
@@ -1405,17 +1332,15 @@ alignas(8) static constexpr ArgInfo round__args[] = {{"self", ArgType::kTensor, 
                                                      {"decimals", ArgType::kInt, false, true, 0,
                                                       ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema round__schema =
-    schema_of({.name = "round_", .call = "round_",
-               .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round__args,
-               .n_args = 2, .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "round_", .call = "round_", .args = round__args, .n_args = 2, .n_outs = 0,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, int64_t)> op_round_ = make_op<void, Tensor&, int64_t>(&round__schema,
     round__impl, nullptr);
 alignas(8) static constexpr OpSchema round_into_schema =
-    schema_of({.name = "round_into", .call = "round_into",
-               .text = "round(self: Tensor, decimals: Int = 0) -> Tensor", .args = round_args,
-               .n_args = 3, .n_outs = 0, .structural = true, .leaf = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "round_into", .call = "round_into", .args = round_args, .n_args = 3,
+               .n_outs = 0, .structural = true, .leaf = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void, const Tensor&,
     int64_t, Tensor&>(&round_into_schema, round_into_impl, into_autograd);
 
@@ -1425,8 +1350,7 @@ alignas(8) static constinit const NodeType round_even_type =
     {"round_even", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(round_even_saved),
      false, false, 0};
 alignas(8) static constexpr RecordedSchema round_even_schema =
-    {schema_of({.name = "round_even", .call = "round_even",
-                .text = "round_even(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    {schema_of({.name = "round_even", .call = "round_even", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                 .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kInteger}),
      &round_even_type};
@@ -1440,7 +1364,6 @@ alignas(8) static constinit const NodeType round_decimals_type =
      sizeof(round_decimals_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema round_decimals_schema =
     {schema_of({.name = "round_decimals", .call = "round_decimals",
-                .text = "round_decimals(self: Tensor, power: Float) -> Tensor",
                 .args = args_like_round_decimals, .n_args = 2, .n_outs = 1, .differentiable = true,
                 .internal = true, .leaf = true, .kind = OpKind::kElementwise,
                 .wide_unsigned = WideUnsigned::kMixed}), &round_decimals_type};
@@ -1452,34 +1375,30 @@ using round_up_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType round_up_type = {"round_up", apply_like_div_floor_scalar,
     destroy_parts<0, 0>, sizeof(round_up_saved), false, false, 0};
 alignas(8) static constexpr RecordedSchema round_up_schema =
-    {schema_of({.name = "round_up", .call = "round_up",
-                .text = "round_up(self: Tensor, power: Float) -> Tensor",
-                .args = args_like_round_decimals, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-                .wide_unsigned = WideUnsigned::kMixed}), &round_up_type};
+    {schema_of({.name = "round_up", .call = "round_up", .args = args_like_round_decimals,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+                .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed}),
+     &round_up_type};
 constinit Op<TensorRef(const Tensor&, double)> op_round_up = make_op<TensorRef, const Tensor&,
     double>(&round_up_schema, round_up_impl, record_like_round_decimals);
 
 // ---- isnan ----
 alignas(8) static constexpr OpSchema isnan_schema =
-    schema_of({.name = "isnan", .call = "isnan", .text = "isnan(self: Tensor) -> BoolTensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "isnan", .call = "isnan", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_isnan = make_op<TensorRef, const Tensor&>(&isnan_schema,
     isnan_impl, nullptr);
 
 // ---- isinf ----
 alignas(8) static constexpr OpSchema isinf_schema =
-    schema_of({.name = "isinf", .call = "isinf", .text = "isinf(self: Tensor) -> BoolTensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kInt64});
+    schema_of({.name = "isinf", .call = "isinf", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_isinf = make_op<TensorRef, const Tensor&>(&isinf_schema,
     isinf_impl, nullptr);
 
 // ---- isfinite ----
 alignas(8) static constexpr OpSchema isfinite_schema =
-    schema_of({.name = "isfinite", .call = "isfinite",
-               .text = "isfinite(self: Tensor) -> BoolTensor", .args = args_like_relu, .n_args = 1,
+    schema_of({.name = "isfinite", .call = "isfinite", .args = args_like_relu, .n_args = 1,
                .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kInt64});
 constinit Op<TensorRef(const Tensor&)> op_isfinite =
@@ -1487,15 +1406,13 @@ constinit Op<TensorRef(const Tensor&)> op_isfinite =
 
 // ---- isposinf ----
 alignas(8) static constexpr OpSchema isposinf_schema =
-    schema_of({.name = "isposinf", .call = "isposinf",
-               .text = "isposinf(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 1,
+    schema_of({.name = "isposinf", .call = "isposinf", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_isposinf =
     make_op<TensorRef, const Tensor&>(&isposinf_schema, isposinf_impl, nullptr);
 alignas(8) static constexpr OpSchema isposinf_into_schema =
-    schema_of({.name = "isposinf_into", .call = "isposinf_into",
-               .text = "isposinf(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "isposinf_into", .call = "isposinf_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_isposinf_into = make_op<void, const Tensor&,
@@ -1503,15 +1420,13 @@ constinit Op<void(const Tensor&, Tensor&)> op_isposinf_into = make_op<void, cons
 
 // ---- isneginf ----
 alignas(8) static constexpr OpSchema isneginf_schema =
-    schema_of({.name = "isneginf", .call = "isneginf",
-               .text = "isneginf(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 1,
+    schema_of({.name = "isneginf", .call = "isneginf", .args = args_like_neg, .n_args = 1,
                .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_isneginf =
     make_op<TensorRef, const Tensor&>(&isneginf_schema, isneginf_impl, nullptr);
 alignas(8) static constexpr OpSchema isneginf_into_schema =
-    schema_of({.name = "isneginf_into", .call = "isneginf_into",
-               .text = "isneginf(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "isneginf_into", .call = "isneginf_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_isneginf_into = make_op<void, const Tensor&,
@@ -1519,22 +1434,20 @@ constinit Op<void(const Tensor&, Tensor&)> op_isneginf_into = make_op<void, cons
 
 // ---- isreal ----
 alignas(8) static constexpr OpSchema isreal_schema =
-    schema_of({.name = "isreal", .call = "isreal", .text = "isreal(self: Tensor) -> BoolTensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "isreal", .call = "isreal", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .leaf = true, .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_isreal = make_op<TensorRef, const Tensor&>(&isreal_schema,
     isreal_impl, nullptr);
 
 // ---- signbit ----
 alignas(8) static constexpr OpSchema signbit_schema =
-    schema_of({.name = "signbit", .call = "signbit", .text = "signbit(self: Tensor) -> BoolTensor",
-               .args = args_like_neg, .n_args = 1, .n_outs = 1, .leaf = true,
-               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "signbit", .call = "signbit", .args = args_like_neg, .n_args = 1,
+               .n_outs = 1, .leaf = true, .kind = OpKind::kElementwise,
+               .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&)> op_signbit =
     make_op<TensorRef, const Tensor&>(&signbit_schema, signbit_impl, nullptr);
 alignas(8) static constexpr OpSchema signbit_into_schema =
-    schema_of({.name = "signbit_into", .call = "signbit_into",
-               .text = "signbit(self: Tensor) -> BoolTensor", .args = args_like_neg, .n_args = 2,
+    schema_of({.name = "signbit_into", .call = "signbit_into", .args = args_like_neg, .n_args = 2,
                .n_outs = 0, .leaf = true, .kind = OpKind::kElementwise,
                .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<void(const Tensor&, Tensor&)> op_signbit_into = make_op<void, const Tensor&,
@@ -1545,10 +1458,9 @@ alignas(8) static constexpr ArgInfo nan_to_num_args[] = {{"self", ArgType::kTens
     {"nan", ArgType::kOptFloat, false, true}, {"posinf", ArgType::kOptFloat, false, true},
     {"neginf", ArgType::kOptFloat, false, true}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema nan_to_num_schema =
-    schema_of({.name = "nan_to_num", .call = "nan_to_num",
-    .text = "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = "
-    "None) -> Tensor", .args = nan_to_num_args, .n_args = 4, .n_outs = 1, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "nan_to_num", .call = "nan_to_num", .args = nan_to_num_args, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num =
     make_op<TensorRef, const Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num_schema,
     impl::nan_to_num, nullptr);
@@ -1563,18 +1475,16 @@ alignas(8) static constexpr ArgInfo nan_to_num__args[] = {{"self", ArgType::kTen
     {"nan", ArgType::kOptFloat, false, true}, {"posinf", ArgType::kOptFloat, false, true},
     {"neginf", ArgType::kOptFloat, false, true}};
 alignas(8) static constexpr OpSchema nan_to_num__schema =
-    schema_of({.name = "nan_to_num_", .call = "nan_to_num_",
-    .text = "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = "
-    "None) -> Tensor", .args = nan_to_num__args, .n_args = 4, .n_outs = 0, .structural = true,
-    .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "nan_to_num_", .call = "nan_to_num_", .args = nan_to_num__args, .n_args = 4,
+               .n_outs = 0, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(Tensor&, Opt<double>, Opt<double>, Opt<double>)> op_nan_to_num_ =
     make_op<void, Tensor&, Opt<double>, Opt<double>, Opt<double>>(&nan_to_num__schema,
     nan_to_num__impl, nan_to_num__autograd);
 alignas(8) static constexpr OpSchema nan_to_num_into_schema =
-    schema_of({.name = "nan_to_num_into", .call = "nan_to_num_into",
-    .text = "nan_to_num(self: Tensor, nan: Float? = None, posinf: Float? = None, neginf: Float? = "
-    "None) -> Tensor", .args = nan_to_num_args, .n_args = 5, .n_outs = 0, .structural = true,
-    .leaf = true, .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "nan_to_num_into", .call = "nan_to_num_into", .args = nan_to_num_args,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, Opt<double>, Opt<double>, Opt<double>,
                   Tensor&)> op_nan_to_num_into = make_op<void, const Tensor&, Opt<double>,
     Opt<double>, Opt<double>, Tensor&>(&nan_to_num_into_schema, nan_to_num_into_impl,
@@ -1615,9 +1525,8 @@ alignas(8) static constexpr ArgInfo replace_not_finite_args[] =
      {"posinf", ArgType::kFloat, false, false}, {"neginf", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema replace_not_finite_schema =
     schema_of({.name = "replace_not_finite", .call = "replace_not_finite",
-    .text = "replace_not_finite(self: Tensor, nan: Float, posinf: Float, neginf: Float) -> Tensor",
-    .args = replace_not_finite_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true});
+               .args = replace_not_finite_args, .n_args = 4, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true});
 constinit Op<TensorRef(const Tensor&, double, double, double)> op_replace_not_finite =
     make_op<TensorRef, const Tensor&, double, double, double>(&replace_not_finite_schema,
     impl::replace_not_finite, replace_not_finite_autograd);
@@ -1652,11 +1561,9 @@ static TensorRef replace_nan_autograd(Call c, const Tensor& self, double value) 
 alignas(8) static constexpr ArgInfo replace_nan_args[] = {{"self", ArgType::kTensor, false, false},
     {"value", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema replace_nan_schema =
-    schema_of({.name = "replace_nan", .call = "replace_nan",
-               .text = "replace_nan(self: Tensor, value: Float) -> Tensor",
-               .args = replace_nan_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "replace_nan", .call = "replace_nan", .args = replace_nan_args, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double)> op_replace_nan = make_op<TensorRef, const Tensor&,
     double>(&replace_nan_schema, replace_nan_impl, replace_nan_autograd);
 
@@ -1690,11 +1597,9 @@ static TensorRef replace_inf_autograd(Call c, const Tensor& self, double posinf,
 alignas(8) static constexpr ArgInfo replace_inf_args[] = {{"self", ArgType::kTensor, false, false},
     {"posinf", ArgType::kFloat, false, false}, {"neginf", ArgType::kFloat, false, false}};
 alignas(8) static constexpr OpSchema replace_inf_schema =
-    schema_of({.name = "replace_inf", .call = "replace_inf",
-               .text = "replace_inf(self: Tensor, posinf: Float, neginf: Float) -> Tensor",
-               .args = replace_inf_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .internal = true, .leaf = true, .kind = OpKind::kElementwise,
-               .wide_unsigned = WideUnsigned::kMixed});
+    schema_of({.name = "replace_inf", .call = "replace_inf", .args = replace_inf_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kElementwise, .wide_unsigned = WideUnsigned::kMixed});
 constinit Op<TensorRef(const Tensor&, double, double)> op_replace_inf =
     make_op<TensorRef, const Tensor&, double, double>(&replace_inf_schema, replace_inf_impl,
                                                       replace_inf_autograd);

@@ -17,9 +17,9 @@ alignas(8) static constinit const NodeType view_type = {"view", apply_like_view,
                                                         destroy_parts<0, 1>, sizeof(view_saved),
                                                         false, false, 23};
 alignas(8) static constexpr RecordedSchema view_schema =
-    {schema_of({.name = "view", .call = "view", .text = "view(self: Tensor, size: Size) -> Tensor",
-                .args = args_like_sum_to_size, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+    {schema_of({.name = "view", .call = "view", .args = args_like_sum_to_size, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+                .kind = OpKind::kView, .alias = Alias::kView,
                 .wide_unsigned = WideUnsigned::kMoves}), &view_type};
 constinit Op<TensorRef(const Tensor&, Ints)> op_view = make_op<TensorRef, const Tensor&,
     Ints>(&view_schema, impl::view, record_like_view);
@@ -28,9 +28,8 @@ constinit Op<TensorRef(const Tensor&, Ints)> op_view = make_op<TensorRef, const 
 alignas(8) static constexpr ArgInfo reshape_args[] = {{"self", ArgType::kTensor, false, false},
                                                       {"shape", ArgType::kSize, false, false}};
 alignas(8) static constexpr OpSchema reshape_schema =
-    schema_of({.name = "reshape", .call = "reshape",
-               .text = "reshape(self: Tensor, shape: Size) -> Tensor", .args = reshape_args,
-               .n_args = 2, .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+    schema_of({.name = "reshape", .call = "reshape", .args = reshape_args, .n_args = 2, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_reshape = make_op<TensorRef, const Tensor&,
     Ints>(&reshape_schema, impl::reshape, nullptr);
@@ -70,10 +69,9 @@ alignas(8) static constexpr ArgInfo transpose_args[] = {{"self", ArgType::kTenso
                                                         {"dim0", ArgType::kDim, false, false},
                                                         {"dim1", ArgType::kDim, false, false}};
 alignas(8) static constexpr OpSchema transpose_schema =
-    schema_of({.name = "transpose", .call = "transpose",
-               .text = "transpose(self: Tensor, dim0: Dim, dim1: Dim) -> Tensor",
-               .args = transpose_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+    schema_of({.name = "transpose", .call = "transpose", .args = transpose_args, .n_args = 3,
+               .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&transpose_schema, impl::transpose,
@@ -81,9 +79,9 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_transpose =
 
 // ---- t ----
 alignas(8) static constexpr OpSchema t_schema =
-    schema_of({.name = "t", .call = "t", .text = "t(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "t", .call = "t", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_t = make_op<TensorRef, const Tensor&>(&t_schema, impl::t,
     nullptr);
 
@@ -101,9 +99,8 @@ static void permute_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
 alignas(8) static constinit const NodeType permute_type = {"permute", permute_apply,
     destroy_parts<0, 1>, sizeof(permute_saved), false, false, 16};
 alignas(8) static constexpr RecordedSchema permute_schema =
-    {schema_of({.name = "permute", .call = "permute",
-                .text = "permute(self: Tensor, dims: Dims) -> Tensor", .args = args_like_flip,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+    {schema_of({.name = "permute", .call = "permute", .args = args_like_flip, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
                 .kind = OpKind::kView, .alias = Alias::kView,
                 .wide_unsigned = WideUnsigned::kMoves}), &permute_type};
 constinit Op<TensorRef(const Tensor&, Ints)> op_permute = make_op<TensorRef, const Tensor&,
@@ -122,9 +119,8 @@ static void expand_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
 alignas(8) static constinit const NodeType expand_type = {"expand", expand_apply,
     destroy_parts<0, 1>, sizeof(expand_saved), false, false, 23};
 alignas(8) static constexpr RecordedSchema expand_schema =
-    {schema_of({.name = "expand", .call = "expand",
-                .text = "expand(self: Tensor, size: Size) -> Tensor", .args = args_like_sum_to_size,
-                .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+    {schema_of({.name = "expand", .call = "expand", .args = args_like_sum_to_size, .n_args = 2,
+                .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
                 .kind = OpKind::kView, .alias = Alias::kView,
                 .wide_unsigned = WideUnsigned::kMoves}), &expand_type};
 constinit Op<TensorRef(const Tensor&, Ints)> op_expand = make_op<TensorRef, const Tensor&,
@@ -148,9 +144,9 @@ static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   return out;
 }
 alignas(8) static constexpr OpSchema squeeze_schema =
-    schema_of({.name = "squeeze", .call = "squeeze", .text = "squeeze(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .differentiable = true,
-               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+    schema_of({.name = "squeeze", .call = "squeeze", .args = args_like_relu, .n_args = 1,
+               .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_squeeze =
     make_op<TensorRef, const Tensor&>(&squeeze_schema, impl::squeeze, squeeze_autograd);
@@ -162,10 +158,9 @@ alignas(8) static constinit const NodeType squeeze_dims_type = {"squeeze", apply
 alignas(8) static constexpr ArgInfo squeeze_dims_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDims, false, false}};
 alignas(8) static constexpr RecordedSchema squeeze_dims_schema =
-    {schema_of({.name = "squeeze_dims", .call = "squeeze_dims",
-                .text = "squeeze_dims(self: Tensor, dim: Dims) -> Tensor",
-                .args = squeeze_dims_args, .n_args = 2, .n_outs = 1, .differentiable = true,
-                .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+    {schema_of({.name = "squeeze_dims", .call = "squeeze_dims", .args = squeeze_dims_args,
+                .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+                .kind = OpKind::kView, .alias = Alias::kView,
                 .wide_unsigned = WideUnsigned::kMoves}), &squeeze_dims_type};
 constinit Op<TensorRef(const Tensor&, Ints)> op_squeeze_dims = make_op<TensorRef, const Tensor&,
     Ints>(&squeeze_dims_schema, impl::squeeze_dims, record_like_view);
@@ -199,10 +194,9 @@ static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
   return out;
 }
 alignas(8) static constexpr OpSchema unsqueeze_schema =
-    schema_of({.name = "unsqueeze", .call = "unsqueeze",
-               .text = "unsqueeze(self: Tensor, dim: Dim) -> Tensor",
-               .args = args_like_native_softmax, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
+    schema_of({.name = "unsqueeze", .call = "unsqueeze", .args = args_like_native_softmax,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t)> op_unsqueeze = make_op<TensorRef, const Tensor&,
     int64_t>(&unsqueeze_schema, impl::unsqueeze, unsqueeze_autograd);
@@ -244,11 +238,9 @@ alignas(8) static constexpr ArgInfo select_args[] = {{"self", ArgType::kTensor, 
                                                      {"dim", ArgType::kDim, false, false},
                                                      {"index", ArgType::kIndex, false, false}};
 alignas(8) static constexpr OpSchema select_schema =
-    schema_of({.name = "select", .call = "select",
-               .text = "select(self: Tensor, dim: Dim, index: Index) -> Tensor",
-               .args = select_args, .n_args = 3, .n_outs = 1, .differentiable = true,
-               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "select", .call = "select", .args = select_args, .n_args = 3, .n_outs = 1,
+               .differentiable = true, .structural = true, .leaf = true, .kind = OpKind::kView,
+               .alias = Alias::kView, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_select =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&select_schema, impl::select,
                                                         select_autograd);
@@ -290,10 +282,9 @@ alignas(8) static constexpr ArgInfo select_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"size", ArgType::kSize, false, false},
      {"dim", ArgType::kDim, false, false}, {"index", ArgType::kIndex, false, false}};
 alignas(8) static constexpr OpSchema select_backward_schema =
-    schema_of({.name = "select_backward", .call = "select_backward",
-    .text = "select_backward(grad: Tensor, size: Size, dim: Dim, index: Index) -> Tensor",
-    .args = select_backward_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "select_backward", .call = "select_backward", .args = select_backward_args,
+               .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t)> op_select_backward =
     make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t>(&select_backward_schema,
     impl::select_backward, select_backward_autograd);
@@ -344,10 +335,9 @@ alignas(8) static constexpr ArgInfo slice_backward_args[] =
      {"dim", ArgType::kDim, false, false}, {"start", ArgType::kOptInt, false, false},
      {"end", ArgType::kOptInt, false, false}, {"step", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema slice_backward_schema =
-    schema_of({.name = "slice_backward", .call = "slice_backward",
-    .text = "slice_backward(grad: Tensor, size: Size, dim: Dim, start: Index?, end: Index?, step: "
-    "Int) -> Tensor", .args = slice_backward_args, .n_args = 6, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "slice_backward", .call = "slice_backward", .args = slice_backward_args,
+               .n_args = 6, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>,
                        int64_t)> op_slice_backward = make_op<TensorRef, const Tensor&, Ints,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_backward_schema, impl::slice_backward,
@@ -355,9 +345,8 @@ constinit Op<TensorRef(const Tensor&, Ints, int64_t, Opt<int64_t>, Opt<int64_t>,
 
 // ---- detach ----
 alignas(8) static constexpr OpSchema detach_schema =
-    schema_of({.name = "detach", .call = "detach", .text = "detach(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true, .leaf = true,
-               .kind = OpKind::kView, .alias = Alias::kView,
+    schema_of({.name = "detach", .call = "detach", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_detach = make_op<TensorRef, const Tensor&>(&detach_schema,
     impl::detach, nullptr);
@@ -410,11 +399,9 @@ alignas(8) static constexpr ArgInfo slice_args[] = {{"self", ArgType::kTensor, f
                                                     {"step", ArgType::kInt, false, true, 0,
                                                      ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema slice_schema =
-    schema_of({.name = "slice", .call = "slice",
-    .text = "slice(self: Tensor, dim: Dim = 0, start: Index? = None, end: Index? = None, step: "
-    "Int = 1) -> Tensor", .args = slice_args, .n_args = 5, .n_outs = 1, .differentiable = true,
-    .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "slice", .call = "slice", .args = slice_args, .n_args = 5, .n_outs = 1,
+               .differentiable = true, .structural = true, .leaf = true, .kind = OpKind::kView,
+               .alias = Alias::kView, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t)> op_slice =
     make_op<TensorRef, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_schema,
     impl::slice, slice_autograd);
@@ -466,11 +453,10 @@ alignas(8) static constexpr ArgInfo as_strided_args[] = {{"self", ArgType::kTens
     {"size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false},
     {"storage_offset", ArgType::kOptInt, false, true}};
 alignas(8) static constexpr OpSchema as_strided_schema =
-    schema_of({.name = "as_strided", .call = "as_strided",
-    .text = "as_strided(self: Tensor, size: Size, stride: Size, storage_offset: Int? = None) -> "
-    "Tensor", .args = as_strided_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-    .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "as_strided", .call = "as_strided", .args = as_strided_args, .n_args = 4,
+               .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+               .kind = OpKind::kView, .alias = Alias::kView,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints, Opt<int64_t>)> op_as_strided =
     make_op<TensorRef, const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_schema,
     impl::as_strided, as_strided_autograd);
@@ -529,10 +515,9 @@ alignas(8) static constexpr ArgInfo as_strided_put_args[] =
      {"size", ArgType::kSize, false, false}, {"stride", ArgType::kSize, false, false},
      {"offset", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema as_strided_put_schema =
-    schema_of({.name = "as_strided_put", .call = "as_strided_put",
-    .text = "as_strided_put(self: Tensor, src: Tensor, size: Size, stride: Size, offset: Int) -> "
-    "Tensor", .args = as_strided_put_args, .n_args = 5, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "as_strided_put", .call = "as_strided_put", .args = as_strided_put_args,
+               .n_args = 5, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints, int64_t)> op_as_strided_put =
     make_op<TensorRef, const Tensor&, const Tensor&, Ints, Ints, int64_t>(&as_strided_put_schema,
     impl::as_strided_put, as_strided_put_autograd);
@@ -544,10 +529,9 @@ alignas(8) static constexpr ArgInfo flatten_args[] = {{"self", ArgType::kTensor,
                                                       {"end_dim", ArgType::kDim, false, true, 0,
                                                        ArgDefault::kInt, {.i = -1}}};
 alignas(8) static constexpr OpSchema flatten_schema =
-    schema_of({.name = "flatten", .call = "flatten",
-               .text = "flatten(self: Tensor, start_dim: Dim = 0, end_dim: Dim = -1) -> Tensor",
-               .args = flatten_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "flatten", .call = "flatten", .args = flatten_args, .n_args = 3, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t)> op_flatten =
     make_op<TensorRef, const Tensor&, int64_t, int64_t>(&flatten_schema, impl::flatten, nullptr);
 
@@ -556,10 +540,9 @@ alignas(8) static constexpr ArgInfo unflatten_args[] = {{"self", ArgType::kTenso
                                                         {"dim", ArgType::kDim, false, false},
                                                         {"sizes", ArgType::kSize, false, false}};
 alignas(8) static constexpr OpSchema unflatten_schema =
-    schema_of({.name = "unflatten", .call = "unflatten",
-               .text = "unflatten(self: Tensor, dim: Dim, sizes: Size) -> Tensor",
-               .args = unflatten_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "unflatten", .call = "unflatten", .args = unflatten_args, .n_args = 3,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, Ints)> op_unflatten =
     make_op<TensorRef, const Tensor&, int64_t, Ints>(&unflatten_schema, impl::unflatten, nullptr);
 
@@ -595,11 +578,9 @@ alignas(8) static constexpr ArgInfo unbind_args[] = {{"self", ArgType::kTensor, 
                                                      {"dim", ArgType::kDim, false, true, 0,
                                                       ArgDefault::kInt, {.i = 0}}};
 alignas(8) static constexpr OpSchema unbind_schema =
-    schema_of({.name = "unbind", .call = "unbind",
-               .text = "unbind(self: Tensor, dim: Dim = 0) -> Tensor[]", .args = unbind_args,
-               .n_args = 2, .n_outs = -1, .differentiable = true, .structural = true, .leaf = true,
-               .kind = OpKind::kView, .alias = Alias::kView,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "unbind", .call = "unbind", .args = unbind_args, .n_args = 2, .n_outs = -1,
+               .differentiable = true, .structural = true, .leaf = true, .kind = OpKind::kView,
+               .alias = Alias::kView, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(const Tensor&, int64_t)> op_unbind = make_op<TensorList, const Tensor&,
     int64_t>(&unbind_schema, impl::unbind, unbind_autograd);
 
@@ -609,10 +590,9 @@ alignas(8) static constexpr ArgInfo narrow_args[] = {{"self", ArgType::kTensor, 
                                                      {"start", ArgType::kIndex, false, false},
                                                      {"length", ArgType::kInt, false, false}};
 alignas(8) static constexpr OpSchema narrow_schema =
-    schema_of({.name = "narrow", .call = "narrow",
-               .text = "narrow(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
-               .args = narrow_args, .n_args = 4, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "narrow", .call = "narrow", .args = narrow_args, .n_args = 4, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_schema, impl::narrow,
     nullptr);
@@ -639,11 +619,10 @@ alignas(8) static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor
                                                        {"dim2", ArgType::kDim, false, true, 0,
                                                         ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr RecordedSchema diagonal_schema =
-    {schema_of({.name = "diagonal", .call = "diagonal",
-    .text = "diagonal(self: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor",
-    .args = diagonal_args, .n_args = 4, .n_outs = 1, .differentiable = true, .structural = true,
-    .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-    .wide_unsigned = WideUnsigned::kMoves}), &diagonal_type};
+    {schema_of({.name = "diagonal", .call = "diagonal", .args = diagonal_args, .n_args = 4,
+                .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
+                .kind = OpKind::kView, .alias = Alias::kView,
+                .wide_unsigned = WideUnsigned::kMoves}), &diagonal_type};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_diagonal =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&diagonal_schema, impl::diagonal,
     record_like_diagonal);
@@ -692,9 +671,9 @@ alignas(8) static constexpr ArgInfo diagonal_backward_args[] =
      {"dim2", ArgType::kDim, false, false}};
 alignas(8) static constexpr OpSchema diagonal_backward_schema =
     schema_of({.name = "diagonal_backward", .call = "diagonal_backward",
-    .text = "diagonal_backward(grad: Tensor, size: Size, offset: Int, dim1: Dim, dim2: Dim) -> "
-    "Tensor", .args = diagonal_backward_args, .n_args = 5, .n_outs = 1, .differentiable = true,
-    .internal = true, .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+               .args = diagonal_backward_args, .n_args = 5, .n_outs = 1, .differentiable = true,
+               .internal = true, .leaf = true, .kind = OpKind::kCopy,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diagonal_backward =
     make_op<TensorRef, const Tensor&, Ints, int64_t, int64_t, int64_t>(&diagonal_backward_schema,
     impl::diagonal_backward, diagonal_backward_autograd);
@@ -718,35 +697,31 @@ static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
 alignas(8) static constexpr ArgInfo restride_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"stride", ArgType::kSize, false, false}};
 alignas(8) static constexpr OpSchema restride_schema =
-    schema_of({.name = "restride", .call = "restride",
-               .text = "restride(self: Tensor, stride: Size) -> Tensor", .args = restride_args,
-               .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
+    schema_of({.name = "restride", .call = "restride", .args = restride_args, .n_args = 2,
+               .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
                .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_restride = make_op<TensorRef, const Tensor&,
     Ints>(&restride_schema, impl::restride, restride_autograd);
 
 // ---- ravel ----
 alignas(8) static constexpr OpSchema ravel_schema =
-    schema_of({.name = "ravel", .call = "ravel", .text = "ravel(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "ravel", .call = "ravel", .args = args_like_relu, .n_args = 1, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_ravel = make_op<TensorRef, const Tensor&>(&ravel_schema,
     impl::ravel, nullptr);
 
 // ---- broadcast_to ----
 alignas(8) static constexpr OpSchema broadcast_to_schema =
-    schema_of({.name = "broadcast_to", .call = "broadcast_to",
-               .text = "broadcast_to(self: Tensor, size: Size) -> Tensor",
-               .args = args_like_sum_to_size, .n_args = 2, .n_outs = 1, .differentiable = true,
-               .structural = true, .kind = OpKind::kComposite,
-               .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "broadcast_to", .call = "broadcast_to", .args = args_like_sum_to_size,
+               .n_args = 2, .n_outs = 1, .differentiable = true, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints)> op_broadcast_to = make_op<TensorRef, const Tensor&,
     Ints>(&broadcast_to_schema, broadcast_to_impl, nullptr);
 
 // ---- broadcast_tensors ----
 alignas(8) static constexpr OpSchema broadcast_tensors_schema =
     schema_of({.name = "broadcast_tensors", .call = "broadcast_tensors",
-               .text = "broadcast_tensors(tensors: Tensor[]) -> Tensor[]",
                .args = args_like_block_diag, .n_args = 1, .n_outs = -1, .structural = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan)> op_broadcast_tensors =
@@ -758,17 +733,15 @@ alignas(8) static constexpr ArgInfo movedim_args[] = {{"self", ArgType::kTensor,
                                                       {"destination", ArgType::kDims, false,
                                                        false}};
 alignas(8) static constexpr OpSchema movedim_schema =
-    schema_of({.name = "movedim", .call = "movedim",
-               .text = "movedim(self: Tensor, source: Dims, destination: Dims) -> Tensor",
-               .args = movedim_args, .n_args = 3, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "movedim", .call = "movedim", .args = movedim_args, .n_args = 3, .n_outs = 1,
+               .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, Ints, Ints)> op_movedim = make_op<TensorRef, const Tensor&,
     Ints, Ints>(&movedim_schema, impl::movedim, nullptr);
 
 // ---- atleast_1d ----
 alignas(8) static constexpr OpSchema atleast_1d_schema =
-    schema_of({.name = "atleast_1d", .call = "atleast_1d",
-               .text = "atleast_1d(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    schema_of({.name = "atleast_1d", .call = "atleast_1d", .args = args_like_relu, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_atleast_1d =
@@ -776,17 +749,15 @@ constinit Op<TensorRef(const Tensor&)> op_atleast_1d =
 
 // ---- atleast_1d_list ----
 alignas(8) static constexpr OpSchema atleast_1d_list_schema =
-    schema_of({.name = "atleast_1d_list", .call = "atleast_1d_list",
-               .text = "atleast_1d_list(tensors: Tensor[]) -> Tensor[]",
-               .args = args_like_block_diag, .n_args = 1, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "atleast_1d_list", .call = "atleast_1d_list", .args = args_like_block_diag,
+               .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan)> op_atleast_1d_list =
     make_op<TensorList, TensorSpan>(&atleast_1d_list_schema, impl::atleast_1d_list, nullptr);
 
 // ---- atleast_2d ----
 alignas(8) static constexpr OpSchema atleast_2d_schema =
-    schema_of({.name = "atleast_2d", .call = "atleast_2d",
-               .text = "atleast_2d(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    schema_of({.name = "atleast_2d", .call = "atleast_2d", .args = args_like_relu, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_atleast_2d =
@@ -794,17 +765,15 @@ constinit Op<TensorRef(const Tensor&)> op_atleast_2d =
 
 // ---- atleast_2d_list ----
 alignas(8) static constexpr OpSchema atleast_2d_list_schema =
-    schema_of({.name = "atleast_2d_list", .call = "atleast_2d_list",
-               .text = "atleast_2d_list(tensors: Tensor[]) -> Tensor[]",
-               .args = args_like_block_diag, .n_args = 1, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "atleast_2d_list", .call = "atleast_2d_list", .args = args_like_block_diag,
+               .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan)> op_atleast_2d_list =
     make_op<TensorList, TensorSpan>(&atleast_2d_list_schema, impl::atleast_2d_list, nullptr);
 
 // ---- atleast_3d ----
 alignas(8) static constexpr OpSchema atleast_3d_schema =
-    schema_of({.name = "atleast_3d", .call = "atleast_3d",
-               .text = "atleast_3d(self: Tensor) -> Tensor", .args = args_like_relu, .n_args = 1,
+    schema_of({.name = "atleast_3d", .call = "atleast_3d", .args = args_like_relu, .n_args = 1,
                .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
                .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_atleast_3d =
@@ -812,18 +781,17 @@ constinit Op<TensorRef(const Tensor&)> op_atleast_3d =
 
 // ---- atleast_3d_list ----
 alignas(8) static constexpr OpSchema atleast_3d_list_schema =
-    schema_of({.name = "atleast_3d_list", .call = "atleast_3d_list",
-               .text = "atleast_3d_list(tensors: Tensor[]) -> Tensor[]",
-               .args = args_like_block_diag, .n_args = 1, .n_outs = -1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "atleast_3d_list", .call = "atleast_3d_list", .args = args_like_block_diag,
+               .n_args = 1, .n_outs = -1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorList(TensorSpan)> op_atleast_3d_list =
     make_op<TensorList, TensorSpan>(&atleast_3d_list_schema, impl::atleast_3d_list, nullptr);
 
 // ---- adjoint ----
 alignas(8) static constexpr OpSchema adjoint_schema =
-    schema_of({.name = "adjoint", .call = "adjoint", .text = "adjoint(self: Tensor) -> Tensor",
-               .args = args_like_relu, .n_args = 1, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "adjoint", .call = "adjoint", .args = args_like_relu, .n_args = 1,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&)> op_adjoint =
     make_op<TensorRef, const Tensor&>(&adjoint_schema, impl::adjoint, nullptr);
 
@@ -832,17 +800,15 @@ alignas(8) static constexpr ArgInfo narrow_copy_args[] = {{"self", ArgType::kTen
     {"dim", ArgType::kDim, false, false}, {"start", ArgType::kIndex, false, false},
     {"length", ArgType::kInt, false, false}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema narrow_copy_schema =
-    schema_of({.name = "narrow_copy", .call = "narrow_copy",
-               .text = "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
-               .args = narrow_copy_args, .n_args = 4, .n_outs = 1, .structural = true,
-               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "narrow_copy", .call = "narrow_copy", .args = narrow_copy_args, .n_args = 4,
+               .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
+               .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_narrow_copy =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&narrow_copy_schema,
     impl::narrow_copy, nullptr);
 alignas(8) static constexpr OpSchema narrow_copy_into_schema =
-    schema_of({.name = "narrow_copy_into", .call = "narrow_copy_into",
-               .text = "narrow_copy(self: Tensor, dim: Dim, start: Index, length: Int) -> Tensor",
-               .args = narrow_copy_args, .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
+    schema_of({.name = "narrow_copy_into", .call = "narrow_copy_into", .args = narrow_copy_args,
+               .n_args = 5, .n_outs = 0, .structural = true, .leaf = true,
                .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, int64_t, int64_t, int64_t, Tensor&)> op_narrow_copy_into =
     make_op<void, const Tensor&, int64_t, int64_t, int64_t, Tensor&>(&narrow_copy_into_schema,
@@ -868,11 +834,9 @@ alignas(8) static constexpr ArgInfo unfold_args[] = {{"self", ArgType::kTensor, 
                                                      {"size", ArgType::kInt, false, false},
                                                      {"step", ArgType::kInt, false, false}};
 alignas(8) static constexpr RecordedSchema unfold_schema =
-    {schema_of({.name = "unfold", .call = "unfold",
-                .text = "unfold(self: Tensor, dimension: Dim, size: Int, step: Int) -> Tensor",
-                .args = unfold_args, .n_args = 4, .n_outs = 1, .differentiable = true,
-                .structural = true, .leaf = true, .kind = OpKind::kView, .alias = Alias::kView,
-                .wide_unsigned = WideUnsigned::kMoves}), &unfold_type};
+    {schema_of({.name = "unfold", .call = "unfold", .args = unfold_args, .n_args = 4, .n_outs = 1,
+                .differentiable = true, .structural = true, .leaf = true, .kind = OpKind::kView,
+                .alias = Alias::kView, .wide_unsigned = WideUnsigned::kMoves}), &unfold_type};
 constinit Op<TensorRef(const Tensor&, int64_t, int64_t, int64_t)> op_unfold =
     make_op<TensorRef, const Tensor&, int64_t, int64_t, int64_t>(&unfold_schema, impl::unfold,
     record_like_diagonal);
@@ -925,10 +889,9 @@ alignas(8) static constexpr ArgInfo select_scatter_args[] =
     {{"self", ArgType::kTensor, false, false}, {"src", ArgType::kTensor, false, false},
      {"dim", ArgType::kDim, false, false}, {"index", ArgType::kIndex, false, false}};
 alignas(8) static constexpr OpSchema select_scatter_schema =
-    schema_of({.name = "select_scatter", .call = "select_scatter",
-    .text = "select_scatter(self: Tensor, src: Tensor, dim: Dim, index: Index) -> Tensor",
-    .args = select_scatter_args, .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
-    .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "select_scatter", .call = "select_scatter", .args = select_scatter_args,
+               .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t)> op_select_scatter =
     make_op<TensorRef, const Tensor&, const Tensor&, int64_t, int64_t>(&select_scatter_schema,
     impl::select_scatter, select_scatter_autograd);
@@ -994,21 +957,17 @@ alignas(8) static constexpr ArgInfo slice_scatter_args[] =
      {"step", ArgType::kInt, false, true, 0, ArgDefault::kInt, {.i = 1}},
      {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr OpSchema slice_scatter_schema =
-    schema_of({.name = "slice_scatter", .call = "slice_scatter",
-    .text = "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: "
-    "Index? = None, step: Int = 1) -> Tensor", .args = slice_scatter_args, .n_args = 6, .n_outs = 1,
-    .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves});
+    schema_of({.name = "slice_scatter", .call = "slice_scatter", .args = slice_scatter_args,
+               .n_args = 6, .n_outs = 1, .differentiable = true, .leaf = true,
+               .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>,
                        int64_t)> op_slice_scatter = make_op<TensorRef, const Tensor&, const Tensor&,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t>(&slice_scatter_schema, impl::slice_scatter,
                                                   slice_scatter_autograd);
 alignas(8) static constexpr OpSchema slice_scatter_into_schema =
     schema_of({.name = "slice_scatter_into", .call = "slice_scatter_into",
-    .text = "slice_scatter(self: Tensor, src: Tensor, dim: Dim = 0, start: Index? = None, end: "
-    "Index? = None, step: Int = 1) -> Tensor", .args = slice_scatter_args, .n_args = 7, .n_outs = 0,
-    .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = slice_scatter_args, .n_args = 7, .n_outs = 0, .differentiable = true,
+               .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<void(const Tensor&, const Tensor&, int64_t, Opt<int64_t>, Opt<int64_t>, int64_t,
                   Tensor&)> op_slice_scatter_into = make_op<void, const Tensor&, const Tensor&,
     int64_t, Opt<int64_t>, Opt<int64_t>, int64_t, Tensor&>(&slice_scatter_into_schema,
@@ -1021,10 +980,8 @@ alignas(8) static constexpr ArgInfo as_strided_scatter_args[] =
      {"storage_offset", ArgType::kOptInt, false, true}};
 alignas(8) static constexpr OpSchema as_strided_scatter_schema =
     schema_of({.name = "as_strided_scatter", .call = "as_strided_scatter",
-    .text = "as_strided_scatter(self: Tensor, src: Tensor, size: Size, stride: Size, "
-    "storage_offset: Int? = None) -> Tensor", .args = as_strided_scatter_args, .n_args = 5,
-    .n_outs = 1, .structural = true, .kind = OpKind::kComposite,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = as_strided_scatter_args, .n_args = 5, .n_outs = 1, .structural = true,
+               .kind = OpKind::kComposite, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, Ints, Ints,
                        Opt<int64_t>)> op_as_strided_scatter = make_op<TensorRef, const Tensor&,
     const Tensor&, Ints, Ints, Opt<int64_t>>(&as_strided_scatter_schema, impl::as_strided_scatter,
@@ -1086,10 +1043,8 @@ alignas(8) static constexpr ArgInfo diagonal_scatter_args[] =
      {"dim2", ArgType::kDim, false, true, 0, ArgDefault::kInt, {.i = 1}}};
 alignas(8) static constexpr OpSchema diagonal_scatter_schema =
     schema_of({.name = "diagonal_scatter", .call = "diagonal_scatter",
-    .text = "diagonal_scatter(self: Tensor, src: Tensor, offset: Int = 0, dim1: Dim = 0, dim2: "
-    "Dim = 1) -> Tensor", .args = diagonal_scatter_args, .n_args = 5, .n_outs = 1,
-    .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
-    .wide_unsigned = WideUnsigned::kMoves});
+               .args = diagonal_scatter_args, .n_args = 5, .n_outs = 1, .differentiable = true,
+               .leaf = true, .kind = OpKind::kCopy, .wide_unsigned = WideUnsigned::kMoves});
 constinit Op<TensorRef(const Tensor&, const Tensor&, int64_t, int64_t,
                        int64_t)> op_diagonal_scatter = make_op<TensorRef, const Tensor&,
     const Tensor&, int64_t, int64_t, int64_t>(&diagonal_scatter_schema, impl::diagonal_scatter,

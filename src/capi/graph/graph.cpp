@@ -70,7 +70,7 @@ tt_status tt_graph_get_node(tt_ctx* h, const tt_graph* handle, int64_t i, tt_gra
     const IrNode& n = item_arg(g.nodes, i, "i", "nodes");
     *out = {.op = reinterpret_cast<const tt_op*>(n.op.get()),
             .name = n.op->name(),
-            .schema = n.op->schema->text,
+            .schema = schema_text(*n.op),
             .n_args = n.args.size(),
             .n_outs = n.outs.size(),
             .n_results = n.n_results,

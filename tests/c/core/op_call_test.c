@@ -42,6 +42,8 @@ static void test_find(void** state) {
   CTX;
   const tt_op* op;
   assert_true(strstr(tt_op_schema(find(c, "add")), "alpha: Scalar = 1") != NULL);
+  assert_string_equal(tt_op_schema(find(c, "add_into")), tt_op_schema(find(c, "add")));
+  assert_true(!strncmp(tt_op_schema(find(c, "normal_")), "normal_(", 8)); /* "normal" is, too */
   find(c, "add_");
   find(c, "add_into");
   find(c, "sum_dim");
