@@ -8,6 +8,7 @@ namespace TT_NS {
 // Rows that packed_a has room for.
 inline int64_t int8_packed_rows(const Int8Plan& p) {
   if (p.mmla) return round_up(p.m, int64_t(2));
+  if (p.amx && p.straight) return round_up(p.m + 1, int64_t(32));  // one more sums columns
   return p.amx ? round_up(p.m, int64_t(32)) : p.m;
 }
 
@@ -25,8 +26,9 @@ inline int64_t build_int8(Int8Plan* p, int64_t m, int64_t n, int64_t k, bool amx
   p->m = m;
   p->n = n;
   p->k = k;
-  p->straight = columns && m <= kInt8StraightRows && k >= 64;
-  p->amx = amx && m >= 16 && k >= 64 && !p->straight;
+  const bool by_dots = columns && m <= kInt8StraightRows && k >= 64;
+  p->amx = amx && m >= 16 && k >= 64 && !by_dots;
+  p->straight = by_dots || (p->amx && columns && m <= kInt8AmxRows);
   p->mmla = mmla && !p->straight;
   const bool whole_steps = p->amx || p->straight;
   p->quads = whole_steps ? ceil_div(k, int64_t(64)) * 16 : ceil_div(k, int64_t(4));

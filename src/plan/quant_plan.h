@@ -21,13 +21,14 @@ struct Int8Plan {
   bool a_unsigned, b_unsigned;
   int32_t vnni;           // (CPU) bit i: kernels of Isa i may use dot products of bytes
   bool amx;               // (CPU) kernels of AVX-512 may use tiles; quads is a multiple of 16 then
-  bool straight;          // (CPU) b is not packed; quads is a multiple of 16 then
+  bool straight;          // (CPU) b is not packed; quads is a multiple of 16 then, amx or not
   bool mmla;              // (CPU) products of 2 by 8 and 8 by 2 bytes are used; quads is even then
   const int32_t* a_zero;  // zero point of a's rows, a_zero_step apart; NULL: 0
   const int32_t* b_zero;  // of b's columns
   int64_t a_zero_step, b_zero_step;
   // [m][quads][4], zeros behind k
   //   amx, in kernels of AVX-512: [panels of 32 rows][quads / 16][2][16 rows][16 quads][4]
+  //   amx and straight, there:    [panels of 32 rows][quads / 16][2][16 quads][16 rows][4]
   //   mmla:                       [pairs of rows][quads / 2][2][8]
   // Panels and pairs are whole; what is behind row m is not read.
   int8_t* packed_a;
@@ -47,9 +48,10 @@ struct Int8Plan {
 };
 
 constexpr int64_t kInt8Panel = 32;         // columns of a panel of b
-constexpr int64_t kInt8StraightRows = 12;  // at most, with `straight`
+constexpr int64_t kInt8StraightRows = 12;  // at most, with `straight` and without amx
 constexpr int64_t kInt8Rows = 48;          // rows of a unit
-// A unit with amx: rows, panels and their bytes, which stay in the second-level cache.
+// A unit with amx: rows, panels and their bytes, which stay in the second-level cache. With as many
+// rows at most b is read where it is: packing takes longer than reading panels once per 32 rows.
 constexpr int64_t kInt8AmxRows = 128;
 constexpr int64_t kInt8AmxPanels = 16;
 constexpr int64_t kInt8AmxBytes = 1 << 20;

@@ -54,9 +54,10 @@ TEST_F(Int8Amx, EqualsSums) {
   for (tt_dtype of_a : {TT_I8, TT_U8})
     for (tt_dtype of_b : {TT_I8, TT_U8})
       for (bool transposed : {false, true})
-        for (int64_t m : {1, 3, 16, 17, 48, 79})
+        for (int64_t m : {1, 3, 16, 17, 32, 48, 79, 128, 129})
           for (int64_t k : {5, 8, 64, 65, 200})
-            ASSERT_NO_FATAL_FAILURE(check(m, m == 48 ? 64 : 33, k, of_a, of_b, transposed));
+            ASSERT_NO_FATAL_FAILURE(
+                check(m, m == 48 ? 64 : 33 + m % 16, k, of_a, of_b, transposed));
   // Several units of several panels.
   ASSERT_NO_FATAL_FAILURE(check(300, 700, 130, TT_U8, TT_I8, false));
 }
@@ -91,6 +92,8 @@ TEST_F(Int8Amx, UsesTiles) {
   ASSERT_NO_FATAL_FAILURE(check(16, 32, 64, TT_I8, TT_I8, false));
   // configure, two zeros, three loads, two products, two stores, release
   ASSERT_EQ(amx_emulator::executed(), before + 11);
+  ASSERT_NO_FATAL_FAILURE(check(16, 32, 64, TT_I8, TT_I8, true));
+  ASSERT_EQ(amx_emulator::executed(), before + 22);
   ASSERT_FALSE(amx_emulator::state().configured);
 }
 #endif

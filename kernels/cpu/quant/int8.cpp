@@ -231,6 +231,38 @@ void pack_row_of_tiles(const Int8Plan& p, int64_t i, uint8_t flip) {
 }
 #endif
 
+#if TT_AMX
+// Rows that are columns of tiles: from k on, 64 bytes of 16 rows from i on. What is behind the last
+// row is 0, but the row behind it is 1 if sums of columns count.
+void pack_tile_of_columns(const Int8Plan& p, int64_t i, int64_t k, char* to) {
+  alignas(64) char bytes[kAmxRows][kAmxRowBytes] = {};
+  const uint8_t flip = p.a_unsigned ? 128 : 0;
+  const int64_t n = min<int64_t>(kAmxRowBytes, p.k - k);
+  for (int64_t r = 0; r < min<int64_t>(kAmxRows, p.m - i); r++) {
+    const char* from = p.a + (i + r) * p.a_row + k * p.a_k;
+    for (int64_t e = 0; e < n; e++) bytes[r][e] = char(uint8_t(from[e * p.a_k]) ^ flip);
+  }
+  const int64_t ones = p.m - i;
+  if (needs_column_sums(p) && ones >= 0 && ones < kAmxRows) memset(bytes[ones], 1, size_t(n));
+  transpose_tile<uint32_t, kAmxRows>(to, kAmxRowBytes, bytes[0], kAmxRowBytes);
+}
+void pack_tile_columns(const Int8Plan& p) {
+  char* to = reinterpret_cast<char*>(p.packed_a);
+  const int64_t rows = p.m + needs_column_sums(p);
+  for (int64_t i = 0; i < rows; i += kAmxBlock)
+    for (int64_t k = 0; k < p.k; k += kAmxRowBytes, to += 2 * kAmxTileBytes)
+      for (int half = 0; half < 2; half++)
+        pack_tile_of_columns(p, i + half * kAmxRows, k, to + half * kAmxTileBytes);
+  for (int64_t i = 0; i < p.m; i++) {
+    uint32_t sum = 0;
+    const uint8_t flip = p.a_unsigned ? 128 : 0;
+    const char* from = p.a + i * p.a_row;
+    for (int64_t k = 0; k < p.k; k++) sum += uint32_t(int8_t(uint8_t(from[k * p.a_k]) ^ flip));
+    p.a_sum[i] = int32_t(sum);
+  }
+}
+#endif
+
 void pack_row(const Int8Plan& p, int64_t i) {
   const char* from = p.a + i * p.a_row;
   int8_t* to = p.packed_a + i * p.quads * 4;
@@ -263,6 +295,12 @@ void pair_panel(const Int8Plan& p, int64_t panel) {
 void pack(const Int8Plan& p, int64_t begin, int64_t end) {
   const int64_t panels = p.straight ? 0 : int8_panels(p);
   for (int64_t u = begin; u < end; u++) {
+#if TT_AMX
+    if (has_tile_columns(p)) {
+      pack_tile_columns(p);
+      continue;
+    }
+#endif
     if (u >= panels) {
       const int64_t i = (u - panels) * int8_unit_rows(p);
       for (int64_t r = i; r < min(i + int8_unit_rows(p), p.m); r++) pack_row(p, r);
@@ -293,8 +331,8 @@ TT_KERNEL(int8_matmul)(const void* plan, int64_t begin, int64_t end) noexcept {
     return TT_OK;
   }
 #endif
-  if (p.straight) int8_columns(p, begin, end);
-  else if (!int8_tiles_amx(p, begin, end) && !int8_tiles_vnni(p, begin, end))
+  if (p.straight && !int8_columns_amx(p, begin, end)) int8_columns(p, begin, end);
+  else if (!p.straight && !int8_tiles_amx(p, begin, end) && !int8_tiles_vnni(p, begin, end))
     int8_tiles<DotByWords, TT_VEC_BYTES == 64 ? 6 : 2>(p, begin, end);
   return TT_OK;
 }

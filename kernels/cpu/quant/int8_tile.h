@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/quant/int8.h"
+#include "kernels/cpu/simd/amx.h"
 #include "kernels/cpu/simd/vec.h"
 
 TT_ISA_BEGIN
@@ -65,6 +66,9 @@ template <class Dot, int kRows> TT_INLINE void int8_tile(const int8_t* a, int64_
     for (int v = 0; v < kInt8Vectors; v++) store(sums + r * kInt8Panel + v * kInt8Lanes, acc[r][v]);
 }
 
+// Whether bytes of b are multiplied by tiles where they are, signed or not.
+TT_INLINE bool has_tile_columns(const Int8Plan& p) { return TT_AMX && p.amx && p.straight; }
+
 // The numbers that complete the sums of a panel's columns. Columns from `width` on are not stored.
 struct Int8Columns {
   alignas(64) uint32_t offset[kInt8Panel];  // b + offset is unsigned
@@ -74,7 +78,7 @@ struct Int8Columns {
 
   Int8Columns() = default;
   TT_INLINE Int8Columns(const Int8Plan& p, int64_t j0, int64_t width) {
-    const uint32_t shift = p.b_unsigned ? 0 : 128;
+    const uint32_t shift = p.b_unsigned || has_tile_columns(p) ? 0 : 128;
     for (int64_t c = 0; c < kInt8Panel; c++) {
       const int64_t j = j0 + (c < width ? c : 0);
       const uint32_t zero = p.b_zero ? uint32_t(p.b_zero[j * p.b_zero_step]) : 0;
@@ -125,6 +129,9 @@ TT_INLINE void int8_rows(const Int8Plan& p, const Int8Columns& b, int64_t i, int
   for (int r = 0; r < kRows; r++)
     int8_store(p, b, i + r, j, min(kInt8Panel, p.n - j), sums + r * kInt8Panel);
 }
+
+// Whether sums of b's columns count.
+TT_INLINE bool needs_column_sums(const Int8Plan& p) { return p.a_zero || p.a_unsigned; }
 
 // Panels and rows of a unit of the second stage. Neighbouring units share the panels.
 struct Int8Unit {

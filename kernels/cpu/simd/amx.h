@@ -135,6 +135,16 @@ struct AmxBf16 {  // f32 sums; subnormals are 0
     __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kRow), "i"(kCol));
   }
 };
+struct AmxSigned {  // rows and columns of int8
+  template <int kSum, int kRow, int kCol> static TT_INLINE void add() {
+    __asm__ volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kRow), "i"(kCol));
+  }
+};
+struct AmxUnsignedSigned {  // rows of uint8, columns of int8
+  template <int kSum, int kRow, int kCol> static TT_INLINE void add() {
+    __asm__ volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kRow), "i"(kCol));
+  }
+};
 struct AmxSignedUnsigned {  // rows of int8, columns of uint8
   template <int kSum, int kRow, int kCol> static TT_INLINE void add() {
     __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kRow), "i"(kCol));
