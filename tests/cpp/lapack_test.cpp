@@ -84,4 +84,41 @@ TEST_P(FencedMatrices, Eig) {
 }
 INSTANTIATE_TEST_SUITE_P(Dtypes, FencedMatrices, testing::Values(TT_F32, TT_F64, TT_C64, TT_C128));
 
+// What is left of dependent columns shrinks with each reflection, until its reciprocal overflows.
+TEST(DependentColumns, HaveFactors) {
+  constexpr int64_t kRows = 48;
+  for (int32_t isa = 1; isa <= 3; isa++) {
+    tt_runtime_opts opts = {};
+    opts.struct_size = sizeof opts;
+    opts.threads = 1;
+    opts.isa = isa;
+    tt_runtime* runtime = nullptr;
+    if (tt_runtime_new(&opts, &runtime) != TT_OK) continue;  // the processor has no such kernels
+    tt_ctx* c = nullptr;
+    ASSERT_EQ(tt_ctx_new(runtime, &c), TT_OK);
+    tt_runtime_release(runtime);
+    ASSERT_EQ(tt_scope_push(c), TT_OK);
+    const int64_t sizes[2] = {kRows, kRows};
+    tt_ones_opts of_ones = {};
+    of_ones.set = TT_ONES_DTYPE;
+    of_ones.dtype = TT_F64;
+    tt_tensor *ones, *values, *vectors, *q, *r;
+    ASSERT_EQ(tt_ones(c, sizes, 2, &of_ones, &ones), TT_OK);
+    ASSERT_EQ(tt_linalg_eigh(c, ones, nullptr, &values, &vectors), TT_OK)
+        << isa << ": " << tt_ctx_error(c)->message;
+    const auto* w = static_cast<const double*>(tt_tensor_data(values));
+    EXPECT_NEAR(w[kRows - 1], kRows, 1e-12) << isa;
+    EXPECT_NEAR(w[0], 0, 1e-12) << isa;
+    ASSERT_EQ(tt_linalg_qr(c, ones, nullptr, &q, &r), TT_OK) << isa;
+    const auto* first = static_cast<const double*>(tt_tensor_data(q));
+    for (int64_t j = 0; j < kRows; j++) {
+      double square = 0;
+      for (int64_t i = 0; i < kRows; i++) square += first[i * kRows + j] * first[i * kRows + j];
+      EXPECT_NEAR(square, 1, 1e-13) << isa << ": column " << j;
+    }
+    EXPECT_EQ(tt_scope_pop(c, nullptr, 0), TT_OK);
+    tt_ctx_release(c);
+  }
+}
+
 }  // namespace

@@ -126,16 +126,25 @@ template <class T> TT_TEAM TT_NOINLINE T reflect(Team t, T* x, int64_t n, int64_
   for (int64_t i = 1 + all.from(); i < n; i += all.step())
     rest = larger_or_nan(rest, size_of(x[i * stride]));
   rest = t.largest_or_nan(rest);
-  const T alpha = x[0];
+  T alpha = x[0];
   if (rest == 0 && size_of(alpha - from_real<T>(real_part(alpha))) == 0) return from_real<T>(0);
-  const double top = larger_or_nan(rest, size_of(alpha));
+  double top = larger_or_nan(rest, size_of(alpha));
+  // What rounding errors leave of dependent columns may be this small: reciprocals would overflow.
+  const bool tiny = top < 0x1p-900;
+  if (tiny) {
+    t.sync();  // every thread has read x[0]
+    for (int64_t i = all.from(); i < n; i += all.step()) x[i * stride] = x[i * stride] * 0x1p900;
+    alpha = alpha * 0x1p900;
+    top *= 0x1p900;
+    t.sync();
+  }
   double sum = 0;
   for (int64_t i = all.from(); i < n; i += all.step()) sum += square_of(x[i * stride] * (1 / top));
   const double norm = top * square_root_of(t.sum(sum));
   const double beta = real_part(alpha) < 0 ? norm : -norm;
   const T factor = from_real<T>(1) / (alpha - from_real<T>(beta));
   for (int64_t i = 1 + all.from(); i < n; i += all.step()) x[i * stride] = x[i * stride] * factor;
-  if (t.is_leader()) x[0] = from_real<T>(beta);
+  if (t.is_leader()) x[0] = from_real<T>(tiny ? beta * 0x1p-900 : beta);
   t.sync();
   return (from_real<T>(beta) - alpha) * (1 / beta);
 }
