@@ -11,7 +11,7 @@ namespace TT_NS {
 // points:
 //   sum (a + ca)(b - cb) = sum a b - cb sum a + ca sum b - k ca cb        modulo 2^32
 // Stages: packing of b's panels and a's blocks, then tiles. With `straight`, few rows: b's columns,
-// whose bytes are neighbours, are multiplied where they are, a panel at a time.
+// whose bytes are neighbours, are multiplied where they are; by tiles signed or not, as they are.
 struct Int8Plan {
   Stages run;
   int64_t m, n, k;
@@ -30,12 +30,13 @@ struct Int8Plan {
   //   amx, in kernels of AVX-512: [panels of 32 rows][quads / 16][2][16 rows][16 quads][4]
   //   amx and straight, there:    [panels of 32 rows][quads / 16][2][16 quads][16 rows][4]
   //   mmla:                       [pairs of rows][quads / 2][2][8]
-  // Panels and pairs are whole; what is behind row m is not read.
+  // Panels and pairs are whole. With amx and straight row m is 1 and read if sums of columns count;
+  // nothing else behind the rows is read.
   int8_t* packed_a;
   // [panels][quads][kInt8Panel][4]; mmla: [panels][quads / 2][kInt8Panel][8]
   uint8_t* packed_b;
   int32_t* a_sum;  // [m] of packed_a
-  int32_t* b_sum;  // [panels * kInt8Panel] of packed_b
+  int32_t* b_sum;  // [panels * kInt8Panel] of packed_b; with straight, of b
   // Without a_scale the result is int32; with it, float32:
   // sum * (a_scale[i] * b_scale[j]) + bias.
   const float* a_scale;

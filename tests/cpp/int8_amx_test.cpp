@@ -60,6 +60,41 @@ TEST_F(Int8Amx, EqualsSums) {
                 check(m, m == 48 ? 64 : 33 + m % 16, k, of_a, of_b, transposed));
   // Several units of several panels.
   ASSERT_NO_FATAL_FAILURE(check(300, 700, 130, TT_U8, TT_I8, false));
+  ASSERT_NO_FATAL_FAILURE(check(33, 1100, 64, TT_U8, TT_I8, true));
+}
+
+// With scales of 1 the results are integers, which float32 holds.
+TEST_F(Int8Amx, SubtractsZeroPoints) {
+  constexpr int64_t kColumns = 70;
+  constexpr int64_t kDepth = 100;
+  const float one = 1;
+  const int64_t single[1] = {1};
+  tt_tensor* scale = nullptr;
+  ASSERT_EQ(tt_tensor_from_data(c, &one, TT_F32, single, 1, &scale), TT_OK);
+  for (int64_t m : {16, 31, 32, 33, 64, 127, 128}) {
+    std::vector<uint8_t> a(size_t(m * kDepth));
+    std::vector<uint8_t> b(size_t(kColumns * kDepth));
+    std::vector<int32_t> zero;
+    for (uint8_t& x : a) x = uint8_t(rng());
+    for (uint8_t& x : b) x = uint8_t(rng());
+    for (int64_t i = 0; i < m; i++) zero.push_back(int32_t(rng() % 256));
+    tt_tensor* zeros = nullptr;
+    tt_tensor* out = nullptr;
+    ASSERT_EQ(tt_tensor_from_data(c, zero.data(), TT_I32, &m, 1, &zeros), TT_OK);
+    assume_amx_products(usable);
+    ASSERT_EQ(tt_quantized_linear(c, matrix(a, TT_U8, m, kDepth), scale, zeros,
+                                  matrix(b, TT_I8, kColumns, kDepth), scale, nullptr, &out),
+              TT_OK)
+        << tt_ctx_error(c)->message;
+    const float* got = static_cast<const float*>(tt_tensor_data(out));
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < kColumns; j++) {
+        int32_t sum = 0;
+        for (int64_t k = 0; k < kDepth; k++)
+          sum += (a[size_t(i * kDepth + k)] - zero[size_t(i)]) * int8_t(b[size_t(j * kDepth + k)]);
+        ASSERT_EQ(got[i * kColumns + j], float(sum)) << m << ": " << i << "," << j;
+      }
+  }
 }
 
 // Kernels of all instruction sets read plans that say that there are tiles.
@@ -76,6 +111,8 @@ TEST_F(Int8Amx, EqualsSumsOfOtherKernels) {
     ASSERT_EQ(tt_scope_push(c), TT_OK);
     check(150, 70, 130, TT_I8, TT_U8, false);
     check(33, 40, 64, TT_U8, TT_I8, true);
+    check(33, 1100, 64, TT_U8, TT_I8, true);  // units of several panels
+    check(128, 2048, 100, TT_I8, TT_I8, true);
     EXPECT_EQ(tt_scope_pop(c, nullptr, 0), TT_OK);
     tt_ctx_release(c);
     tt_runtime_release(runtime);

@@ -111,11 +111,16 @@ TEST(DependentColumns, HaveFactors) {
     EXPECT_NEAR(w[0], 0, 1e-12) << isa;
     ASSERT_EQ(tt_linalg_qr(c, ones, nullptr, &q, &r), TT_OK) << isa;
     const auto* first = static_cast<const double*>(tt_tensor_data(q));
-    for (int64_t j = 0; j < kRows; j++) {
-      double square = 0;
-      for (int64_t i = 0; i < kRows; i++) square += first[i * kRows + j] * first[i * kRows + j];
-      EXPECT_NEAR(square, 1, 1e-13) << isa << ": column " << j;
-    }
+    for (int64_t j = 0; j < kRows; j++)
+      for (int64_t k = j; k < kRows; k++) {
+        double product = 0;
+        for (int64_t i = 0; i < kRows; i++) product += first[i * kRows + j] * first[i * kRows + k];
+        EXPECT_NEAR(product, j == k ? 1 : 0, 1e-13) << isa << ": columns " << j << ", " << k;
+      }
+    tt_tensor* product = nullptr;
+    ASSERT_EQ(tt_matmul(c, q, r, &product), TT_OK);
+    const auto* again = static_cast<const double*>(tt_tensor_data(product));
+    for (int64_t i = 0; i < kRows * kRows; i++) EXPECT_NEAR(again[i], 1, 1e-12) << isa;
     EXPECT_EQ(tt_scope_pop(c, nullptr, 0), TT_OK);
     tt_ctx_release(c);
   }

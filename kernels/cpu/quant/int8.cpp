@@ -229,9 +229,7 @@ void pack_row_of_tiles(const Int8Plan& p, int64_t i, uint8_t flip) {
   for (int l = 0; l < kInt8Lanes; l++) sum += uint32_t(sums[l]);
   p.a_sum[i] = int32_t(sum - 128 * uint32_t(p.quads * 4));
 }
-#endif
 
-#if TT_AMX
 // Rows that are columns of tiles: from k on, 64 bytes of 16 rows from i on. What is behind the last
 // row is 0, but the row behind it is 1 if sums of columns count.
 void pack_tile_of_columns(const Int8Plan& p, int64_t i, int64_t k, char* to) {
@@ -253,9 +251,9 @@ void pack_tile_columns(const Int8Plan& p) {
     for (int64_t k = 0; k < p.k; k += kAmxRowBytes, to += 2 * kAmxTileBytes)
       for (int half = 0; half < 2; half++)
         pack_tile_of_columns(p, i + half * kAmxRows, k, to + half * kAmxTileBytes);
+  const uint8_t flip = p.a_unsigned ? 128 : 0;
   for (int64_t i = 0; i < p.m; i++) {
     uint32_t sum = 0;
-    const uint8_t flip = p.a_unsigned ? 128 : 0;
     const char* from = p.a + i * p.a_row;
     for (int64_t k = 0; k < p.k; k++) sum += uint32_t(int8_t(uint8_t(from[k * p.a_k]) ^ flip));
     p.a_sum[i] = int32_t(sum);
@@ -293,14 +291,11 @@ void pair_panel(const Int8Plan& p, int64_t panel) {
 #endif
 
 void pack(const Int8Plan& p, int64_t begin, int64_t end) {
+#if TT_AMX
+  if (has_tile_columns(p)) return pack_tile_columns(p);  // the only unit
+#endif
   const int64_t panels = p.straight ? 0 : int8_panels(p);
   for (int64_t u = begin; u < end; u++) {
-#if TT_AMX
-    if (has_tile_columns(p)) {
-      pack_tile_columns(p);
-      continue;
-    }
-#endif
     if (u >= panels) {
       const int64_t i = (u - panels) * int8_unit_rows(p);
       for (int64_t r = i; r < min(i + int8_unit_rows(p), p.m); r++) pack_row(p, r);
@@ -331,8 +326,11 @@ TT_KERNEL(int8_matmul)(const void* plan, int64_t begin, int64_t end) noexcept {
     return TT_OK;
   }
 #endif
-  if (p.straight && !int8_columns_amx(p, begin, end)) int8_columns(p, begin, end);
-  else if (!p.straight && !int8_tiles_amx(p, begin, end) && !int8_tiles_vnni(p, begin, end))
+  if (p.straight) {
+    if (!int8_columns_amx(p, begin, end)) int8_columns(p, begin, end);
+    return TT_OK;
+  }
+  if (!int8_tiles_amx(p, begin, end) && !int8_tiles_vnni(p, begin, end))
     int8_tiles<DotByWords, TT_VEC_BYTES == 64 ? 6 : 2>(p, begin, end);
   return TT_OK;
 }

@@ -106,10 +106,14 @@ bool int8_tiles_vnni(const Int8Plan& p, int64_t begin, int64_t end) noexcept {
   return true;
 }
 void int8_columns(const Int8Plan& p, int64_t begin, int64_t end) noexcept {
-  for (int64_t panel = begin; panel < end; panel++) {
-    int64_t i = 0;
-    for (; i + kStraightRows <= p.m; i += kStraightRows) column_rows<kStraightRows>(p, i, panel);
-    for (; i < p.m; i++) column_rows<1>(p, i, panel);
+  for (int64_t u = begin; u < end; u++) {
+    const Int8Unit unit(p, u);
+    const int64_t last = unit.last_row;
+    for (int64_t panel = unit.panel; panel < unit.last_panel; panel++) {
+      int64_t i = unit.row;
+      for (; i + kStraightRows <= last; i += kStraightRows) column_rows<kStraightRows>(p, i, panel);
+      for (; i < last; i++) column_rows<1>(p, i, panel);
+    }
   }
 }
 #else

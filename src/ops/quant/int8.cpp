@@ -51,7 +51,7 @@ class Product {
  private:
   static int64_t build(Int8Plan* p, int64_t m, int64_t n, int64_t k, int64_t b_k, Device device) {
     const bool cpu = device.type == TT_CPU;
-    const bool amx = cpu && has_amx_products();
+    const bool amx = cpu && has_amx_products() && Isa(ctx().isa) == kIsaAvx512;
     const bool mmla = cpu && has_arm(kArmByteMatrices);
     const bool columns = cpu && b_k == 1 && has_int8_products(Isa(ctx().isa));
     const int64_t bytes = build_int8(p, m, n, k, amx, mmla, columns);
