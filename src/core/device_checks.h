@@ -3,6 +3,7 @@
 // synchronisation, the first one only. Kernels must not access memory by a value that fails.
 #pragma once
 
+#include "base/text/text.h"
 #include "core/cuda_device.h"
 #include "core/tensor.h"
 
@@ -19,7 +20,7 @@ struct DeviceCheck {
   bool is_info = false;  // the place holds int32s, as many as `values` has: all 0 if it passed
   // what report needs
   tt_status status = TT_OK;
-  const char* text = "";  // static
+  Text text = {};         // of the message; may be empty
   TensorRef values = {};  // what was checked
   Shape sizes = {}, strides = {};
   int64_t low = 0, size = 0;

@@ -185,7 +185,7 @@ Scalar read_scalar(const Tensor& t) {
 }
 
 [[noreturn]] static void report_requirement(const DeviceCheck& c, int64_t) {
-  fail_arg(c.status, c.arg, "{}", c.text);
+  fail_arg(c.status, c.arg, "{}", c.text.c_str());
 }
 
 // Returns false if the caller has to wait for the value itself.
@@ -207,7 +207,7 @@ static TT_COLD bool require_later(const Tensor& holds, tt_status status, const c
   DeviceCheck check{.op = tls.op, .arg = arg, .report = report_requirement};
   check.is_flag = true;
   check.status = status;
-  check.text = text;
+  check.text.add(text);
   start_check(*checks, d, place, std::move(check));
   return true;
 }
@@ -223,7 +223,7 @@ void require(const Tensor& holds, tt_status status, const char* arg, const char*
     DeviceCheck check{.op = tls.op, .arg = arg, .report = report_requirement};
     check.is_flag = true;
     check.status = status;
-    check.text = text;
+    check.text.add(text);
     if (!ctx().work->check(*ctx().work, holds, check)) return;
   }
   if (!load_element(holds).i) fail_arg(status, arg, "{}", text);

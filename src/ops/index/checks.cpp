@@ -1,6 +1,7 @@
 #include "ops/index/checks.h"
 
 #include "base/name_map.h"
+#include "base/text/text.h"
 #include "ops/gen/impls.h"
 #include "ops/index/nest.h"
 
@@ -42,7 +43,9 @@ void impl::check_holds(Call, const Tensor& holds, int64_t status, Str arg, Str t
              holds.sizes());
   if (status < TT_INVALID_ARG || status > TT_LINALG)
     fail_arg(TT_INVALID_ARG, "status", "status is {}: must be that of an error", status);
-  require(holds, tt_status(status), static_name(arg), text.ptr);
+  Text message;  // text need not end with a 0
+  message.add(text);
+  require(holds, tt_status(status), static_name(arg), message.c_str());
 }
 
 }  // namespace TT_NS

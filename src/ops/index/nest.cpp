@@ -63,12 +63,13 @@ static Scalar element_at(const Tensor& t, Ints strides, Ints at) {
 }
 
 [[noreturn]] static void report_position(const DeviceCheck& c, int64_t position) {
-  fail_position({*c.values, c.sizes, c.strides, c.arg, c.text}, position, c.low, c.size);
+  const char* text = c.text.empty() ? nullptr : c.text.c_str();
+  fail_position({*c.values, c.sizes, c.strides, c.arg, text}, position, c.low, c.size);
 }
 
 static DeviceCheck check_of(const IndexCheckPlan& plan, const Subject& s) {
   DeviceCheck check{.op = tls.op, .arg = s.arg, .report = report_position};
-  check.text = s.text;
+  if (s.text) check.text.add(s.text);
   check.values = new_alias(s.values);
   check.sizes = Shape(s.shape);
   check.strides = Shape(s.strides);

@@ -330,6 +330,54 @@ static void test_bad_input(void** state) {
   tt_tensor_release(a);
 }
 
+static tt_value str_value(const char* s, int64_t n) {
+  tt_value v;
+  memset(&v, 0, sizeof v);
+  v.tag = TT_VAL_STR;
+  v.str = s;
+  v.n = n;
+  return v;
+}
+
+static void test_check_holds(void** state) {
+  CTX;
+  const double zero[] = {0};
+  tt_tensor* a = vec(c, zero, 1);
+  tt_tensor* holds = NULL;
+  tt_tensor* fails = NULL;
+  const tt_op* check = find(c, "check_holds");
+  int64_t n;
+  tt_value args[5];
+  args[0] = tensor_value(a);
+  args[1] = int_value(TT_INVALID_ARG);
+  args[2] = args[4] = str_value("", 0);
+  args[3] = str_value("no more than this", 7);
+  FAILS(TT_DTYPE, tt_op_call(c, check, args, 5, NULL, 0, &n));
+  OK(tt_op_call(c, find(c, "logical_not"), args, 1, &holds, 1, &n));
+  args[0] = tensor_value(holds);
+  OK(tt_op_call(c, check, args, 5, NULL, 0, &n));
+  assert_int_equal(n, 0);
+  OK(tt_op_call(c, find(c, "logical_not"), args, 1, &fails, 1, &n));
+  args[0] = tensor_value(fails);
+  FAILS(TT_INVALID_ARG, tt_op_call(c, check, args, 5, NULL, 0, &n));
+  SAYS("no more");
+  assert_null(strstr(tt_ctx_error(c)->message, "than")); /* the string has 7 bytes */
+  args[3] = str_value("xyz", 1);
+  args[1] = int_value(TT_SHAPE);
+  FAILS(TT_SHAPE, tt_op_call(c, check, args, 5, NULL, 0, &n));
+  SAYS("x");
+  assert_null(strstr(tt_ctx_error(c)->message, "y"));
+  args[1] = int_value(TT_OK);
+  FAILS(TT_INVALID_ARG, tt_op_call(c, check, args, 5, NULL, 0, &n));
+  SAYS("status is 0");
+  args[1] = int_value(1000);
+  FAILS(TT_INVALID_ARG, tt_op_call(c, check, args, 5, NULL, 0, &n));
+  SAYS("status is 1000");
+  tt_tensor_release(fails);
+  tt_tensor_release(holds);
+  tt_tensor_release(a);
+}
+
 static void test_scope(void** state) {
   CTX;
   tt_tensor* a = vec(c, k12, 2);
@@ -345,14 +393,11 @@ static void test_scope(void** state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_find),
-                                     TEST(test_every_name_of_the_manifest_is_found),
-                                     TEST(test_defaults),
-                                     TEST(test_variants),
-                                     TEST(test_other_types),
-                                     TEST(test_gradient),
-                                     TEST(test_bad_input),
-                                     TEST(test_scope),
-                                     TEST(test_scalars_for_numbers)};
+  const struct CMUnitTest tests[] = {
+      TEST(test_find),        TEST(test_every_name_of_the_manifest_is_found),
+      TEST(test_defaults),    TEST(test_variants),
+      TEST(test_other_types), TEST(test_gradient),
+      TEST(test_bad_input),   TEST(test_check_holds),
+      TEST(test_scope),       TEST(test_scalars_for_numbers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
