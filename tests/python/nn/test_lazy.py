@@ -240,3 +240,12 @@ def test_dicts_of_parameters_are_dicts():
     assert other["a"] is m["a"] and list(other) == ["a", "b", "d"] and len(m) == 2
     assert list(m | nn.ParameterDict({"e": tt.ones(1)})) == ["a", "b", "e"]
     assert list(m.fromkeys(["x", "y"], tt.ones(1)).state_dict()) == ["x", "y"]
+
+
+def test_a_lazy_layer_is_printed_without_weights():
+    layer = nn.LazyLinear(1 << 40)  # 4 TB for each input
+    assert repr(layer) == f"LazyLinear(in_features=0, out_features={1 << 40}, bias=True)"
+    layer = nn.LazyConv2d(6, 3, groups=3, device="cpu", dtype=tt.float64)
+    state = tt.get_rng_state()
+    assert repr(layer) == "LazyConv2d(0, 6, kernel_size=(3, 3), stride=(1, 1), groups=3)"
+    assert tt.equal(tt.get_rng_state(), state)

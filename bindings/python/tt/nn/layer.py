@@ -645,7 +645,8 @@ def layer_over(handle: ModuleHandle, place: str) -> Layer:
     """Returns a layer object for a C module that has none. place: the names of its parent's type
     and of the child, which may have a class of its own."""
     name = quick.tt_module_type(handle).decode()
-    layer = object.__new__(LAYERS.get(place) or LAYERS.get(name, LAYERS["Linear"]))
+    kind = LAYERS.get(name, LAYERS["Linear"])
+    layer = object.__new__(LAYERS.get(place, kind))
     Module.__init__(layer)
     layer._adopt(handle)
     if name == "Linear":

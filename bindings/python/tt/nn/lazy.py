@@ -301,11 +301,12 @@ class LazyLayer(LazyModuleMixin, Layer):
         if "_values" not in self.__dict__:
             return super().extra_repr()
         size = self._values.get("groups", 1)
-        twin: Any = object.__new__(self.cls_to_become)
+        kind: Any = self.cls_to_become
+        twin = object.__new__(kind)
         Module.__init__(twin)
         twin.__dict__.update(self.__dict__, _parameters={}, _buffers={})
         with preserve_rng_state():
-            known = {"device": None, "dtype": None, **self._values, self._missing: size}
+            known = {"dtype": None, **self._values, self._missing: size, "device": "meta"}
             twin._adopt(twin._new_module(known))
         text: str = twin.extra_repr()
         return text.replace(str(size), "0", 1)
