@@ -8,12 +8,13 @@
 TT_ISA_BEGIN
 
 #if TT_VEC_BYTES > 16
-constexpr int kMaxQdSteps = 100;  // for one value; six are usual, as the lanes wait for each other
+// For one value. About six are usual: a group takes as many as its slowest lane.
+constexpr int kMaxQdSteps = 100;
 // A number beside the diagonal whose square is at most this counts as 0: it changes no singular
 // value by more than half of a bit of the largest one.
 constexpr double kSplitSquare = 0x1p-106;
-// By this shifts are made smaller, lest rounding make numbers negative.
-constexpr double kBelow = 1 - 0x1p-44;
+// Shifts are reduced by this factor, so that a rounding error does not make a pivot negative.
+constexpr double kShiftMargin = 1 - 0x1p-44;
 
 // Matrices that are 0 or have a singular value of at least 1.
 struct BidiagonalLanes {
@@ -90,8 +91,9 @@ struct BidiagonalLanes {
   }
 
   struct Outcome {
-    Mask early, late;  // a number on the diagonal, not the last one or that alone, is negative
-    F last;            // that one
+    Mask early;  // a pivot before the last one is negative
+    Mask late;   // only the last one is
+    F last;      // the last pivot
   };
   TT_INLINE Outcome step(const Block& block, int64_t end, F shift) const {
     const F one = splat(1.0);
@@ -131,7 +133,7 @@ struct BidiagonalLanes {
       const Mask busy = wanted & (block.start < splat(double(end - 1)));
       if (!any_of(busy)) return Mask{};
       const Mask repeats = again >= 0;
-      const F shift = chosen(repeats, again, estimate(end, pair, busy)) * kBelow;
+      const F shift = chosen(repeats, again, estimate(end, pair, busy)) * kShiftMargin;
       const Outcome outcome = step(block, end, shift);
       const Mask fails = busy & (outcome.early | outcome.late);
       accept(block, end, shift, busy & ~fails);

@@ -11,7 +11,7 @@
 //   room: (n, m + n, lanes), the columns of w and behind each that of v, in doubles
 //   behind it, if results are to be as accurate as float32 only: a HermitianRoom
 //
-// Without vectors, groups take the eigenvalues of A^H A, where float32 could not tell, or else a
+// Without vectors, groups use the eigenvalues of A^H A if float32 loses nothing by that, else a
 // bidiagonal matrix, whose room is behind w:
 //
 //   row: (m, lanes)    five of (n, lanes), real: those of BidiagonalLanes
@@ -324,13 +324,7 @@ template <bool kComplex> struct LaneJacobi {
     const HermitianRoom<N> gram(column(n), n, true);
     multiply_adjoint(gram.a, scale > 0);
     const Mask converged = lanes_of(eigh_lanes(gram.a, n, kComplex, true));
-    F shortest = load(gram.d);  // squares
-    F longest = shortest;
-    for (int64_t k = 1; k < n; k++) {
-      shortest = vmin(load(gram.d + k * L), shortest);
-      longest = vmax(load(gram.d + k * L), longest);
-    }
-    const Mask turns = (shortest > longest * kShortSquare) & converged;
+    const Mask turns = all_above(gram.d, kShortSquare) & converged;
     if (!any_of(turns)) return;
     for (int64_t k = 0; k < n; k++)
       for (int64_t j = 0; j < n; j++) {
@@ -339,6 +333,16 @@ template <bool kComplex> struct LaneJacobi {
         put(at, chosen_lanes(turns, get<N>(at), kept));
       }
     multiply_vectors(gram);
+  }
+  // Whether all of n squares of lengths are above `share` of the largest one.
+  TT_INLINE Mask all_above(const double* squares, double share) const {
+    F shortest = load(squares);
+    F longest = shortest;
+    for (int64_t k = 1; k < n; k++) {
+      shortest = vmin(load(squares + k * L), shortest);
+      longest = vmax(load(squares + k * L), longest);
+    }
+    return shortest > longest * share;
   }
   static TT_INLINE Mask lanes_of(uint32_t bits) {
     double flags[L];
@@ -364,14 +368,9 @@ template <bool kComplex> struct LaneJacobi {
   TT_NOINLINE uint32_t find_by_gram(const HermitianRoom<N>& gram, F by) const {
     multiply_adjoint(gram.a, by > 0);
     const Mask converged = lanes_of(eigh_lanes(gram.a, n, kComplex, false));
-    F shortest = load(gram.d);  // squares
-    F longest = shortest;
-    for (int64_t k = 1; k < n; k++) {
-      shortest = vmin(load(gram.d + k * L), shortest);
-      longest = vmax(load(gram.d + k * L), longest);
-    }
+    const Mask exact = converged & all_above(gram.d, kExactSquare);
     finish_values(gram.d, by);
-    return sign_bits((converged & (shortest > longest * kExactSquare)) | ~(by > 0));
+    return sign_bits(exact | ~(by > 0));
   }
 
   // Makes row k a multiple of an axis by a reflection of the columns behind k. row: (m). Returns
