@@ -36,7 +36,7 @@ class Positions:
     def __init__(self, as_tensor: bool) -> None:
         self.as_tensor = as_tensor
         self.stays = False
-        self.tensors: list[tuple[Any, int]] = []
+        self.tensors: dict[int, tuple[Any, int]] = {}
 
     def __enter__(self) -> Positions:
         self.outer, state.noted = state.noted, self
@@ -47,6 +47,7 @@ class Positions:
 
     def takes(self, x: Any, keys: Sequence[Any]) -> bool:
         """Returns whether the positions among keys stay tensors, and notes x if there are any."""
+        self.stays = False  # an index before may have failed
         others = [k for k in keys if not is_number(k)]
         if len(others) == len(keys) or not all(type(k) in PLAIN for k in others):
             return False
@@ -62,13 +63,13 @@ class Positions:
 
     def note(self, x: Any) -> None:
         """Notes a tensor that must not be written: x, or x[i]."""
-        self.tensors.append((x, x._version))
+        self.tensors.setdefault(id(x), (x, x._version))
 
     def are_written(self) -> bool:
         """Returns whether one of the tensors has been written since it was noted."""
-        return any(x._version != version for x, version in self.tensors)
+        return any(x._version != version for x, version in self.tensors.values())
 
     def are_in(self, results: Sequence[Any]) -> bool:
         """Returns whether one of the results is in the memory of one of the tensors."""
-        memories = {x._storage_data() for x, _ in self.tensors}
+        memories = {x._storage_data() for x, _ in self.tensors.values()}
         return any(x._storage_data() in memories for x in results)

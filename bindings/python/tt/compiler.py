@@ -123,19 +123,19 @@ class Entry:
         """Calls the function, from C."""
         global recording
         owner = self.owner()
-        if owner is not None and owner.reads((args, kwargs)):
-            if self.info()[3] is None:  # the capture that is on is this call's own
-                lib.tt_capture_drop(local.ctx)  # a record would take the name for the argument
+        is_read = owner is not None and owner.reads((args, kwargs))
+        if is_read and self.info()[3] is None:  # the capture that is on is this call's own
+            lib.tt_capture_drop(local.ctx)  # a record would take the name for the argument
         geometry = geometry_of((args, kwargs))
         recording += 1
         try:
-            with Positions(geometry in self.with_positions) as positions:
+            with Positions(not is_read and geometry in self.with_positions) as positions:
                 result = self.fn(*args, **kwargs)
         finally:
             recording -= 1
         tensors: list[Tensor] = []
         structure = without_tensors(result, tensors)
-        if positions.tensors:
+        if positions.tensors and not is_read:
             self.note_positions(positions, tensors, geometry, owner)
         if self.number is not None and frozen(structure) != frozen(self.result):
             self.plain = "its results have another structure in another call"
@@ -444,10 +444,13 @@ def memory_of(x: Tensor) -> int:
 
 
 def geometry_of(arguments: Any) -> Any:
-    """Returns the shapes and dtypes of the tensors among the arguments."""
+    """Returns the shapes and dtypes of the tensors among the arguments, and for each of them the
+    position of the first one that has the same memory."""
     given: list[Any] = []
     without_tensors(arguments, given)
-    return tuple((tuple(x.shape), x.dtype) for x in given)
+    memories = [memory_of(x) for x in given]
+    firsts = [memories.index(m) for m in memories]
+    return tuple((tuple(x.shape), x.dtype, first) for x, first in zip(given, firsts))
 
 
 def frozen(structure: Any) -> Any:

@@ -306,6 +306,63 @@ def test_a_number_that_is_read_as_a_position():
         assert info(compiled)[:3] == (0, 0, 4), function
 
 
+def test_a_position_in_memory_that_arguments_share():
+    """x[i] stays a view if x is written as another argument, or as one that has a name."""
+
+    def adds(x, y, i):
+        row = x[i]
+        y.add_(1)
+        return row * 2
+
+    compiled = tt.compile(adds)
+    for k in range(3):
+        x = tt.ones(3, 2)
+        assert tt.equal(compiled(x, tt.zeros(3, 2), tt.tensor(k)), tt.full((2,), 2.0))
+    for k in range(3):
+        x = tt.ones(3, 2)
+        assert tt.equal(compiled(x, x, tt.tensor(k)), tt.full((2,), 4.0))
+    table = tt.ones(3, 2)
+
+    @tt.compile
+    def reads(y, i):
+        row = table[i]
+        y.add_(1)
+        return row * 2
+
+    for k in range(3):
+        assert tt.equal(reads(tt.zeros(3, 2), tt.tensor(k)), tt.full((2,), 2.0))
+    assert tt.equal(reads(table, tt.tensor(0)), tt.full((2,), 4.0))
+    assert tt.equal(reads(tt.zeros(3, 2), tt.tensor(0)), tt.full((2,), 4.0))
+
+
+def test_a_position_that_fails():
+    """The next index has no position in a tensor: its result may be written."""
+
+    @tt.compile
+    def writes(x, i):
+        try:
+            x[i, 0, 0]
+        except IndexError:
+            pass
+        y = x[[0, 1]]
+        y.zero_()
+        return y + x[i].sum()
+
+    for k in (0, 1, 2, 1):
+        x = tt.arange(6.0).reshape(3, 2)
+        assert tt.equal(writes(x, tt.tensor(k)), tt.zeros(2, 2) + x[k].sum())
+
+
+def test_a_tensor_with_positions_is_noted_once():
+    from tt._positions import Positions
+
+    x, y = tt.ones(3, 2), tt.ones(3, 2)
+    with Positions(False) as positions:
+        for k in range(3):
+            x[tt.tensor(k)] + y[tt.tensor(k)]
+    assert len(positions.tensors) == 2 and not positions.are_written()
+
+
 def test_a_write_at_a_position_that_no_call_before_made():
     """It went to a copy while the call was recorded: that call fails, those after it do not."""
     calls = []
