@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 from . import _ops as ops
 from ._tensor import Tensor
-from ._types import float32, int64
+from ._types import dtype, float32, float64, int64
 from .autograd import no_grad
 
 BAGS = ("sum", "mean", "max")  # embedding_bag's modes by torch's numbers
@@ -41,14 +41,23 @@ def convolution(
     return result
 
 
-def statistics(input: Tensor, dims: Sequence[int], keepdim: bool, eps: float) -> list[Tensor]:
-    """Returns the means over dims, and the reciprocals of the standard deviations."""
+def dtype_of_statistics(input: Tensor, *parameters: Tensor | None) -> dtype:
+    """Returns the dtype of the first parameter that is given, else that of the input."""
+    given = [p for p in parameters if p is not None]
+    return given[0].dtype if given else input.dtype
+
+
+def statistics(
+    input: Tensor, dims: Sequence[int], keepdim: bool, eps: float, result: dtype
+) -> list[Tensor]:
+    """Returns the means over dims, and the reciprocals of the standard deviations, of the dtype
+    result."""
     with no_grad():
         wide = input.detach()
         if wide.dtype.itemsize < 4:
             wide = wide.to(float32)
         var, mean = ops.find("tt", "var_mean")(wide, dims, correction=0, keepdim=keepdim)
-        return [mean, (var + eps).rsqrt()]
+        return [mean.to(result), (var + eps).rsqrt().to(result)]
 
 
 def native_batch_norm(
@@ -66,10 +75,12 @@ def native_batch_norm(
     result = functional("batch_norm")(
         input, running_mean, running_var, weight, bias, training, momentum, eps
     )
+    kind = dtype_of_statistics(input, weight, bias, running_mean, running_var)
     if not training:
-        empty = ops.empty((0,), dtype=input.dtype, device=input.device)
+        empty = ops.empty((0,), dtype=kind, device=input.device)
         return result, empty, empty.clone()
-    mean, rstd = statistics(input, [d for d in range(input.ndim) if d != 1], False, eps)
+    dims = [d for d in range(input.ndim) if d != 1]
+    mean, rstd = statistics(input, dims, False, eps, kind)
     return result, mean, rstd
 
 
@@ -82,7 +93,8 @@ def native_layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns layer_norm, the means, and the reciprocals of the standard deviations."""
     result = functional("layer_norm")(input, normalized_shape, weight, bias, eps)
-    mean, rstd = statistics(input, list(range(-len(normalized_shape), 0)), True, eps)
+    kind = dtype_of_statistics(input, weight, bias)
+    mean, rstd = statistics(input, list(range(-len(normalized_shape), 0)), True, eps, kind)
     return result, mean, rstd
 
 
@@ -99,14 +111,16 @@ def native_group_norm(
     """Returns group_norm, and of each group of N samples with C * HxW elements the mean and the
     reciprocal of the standard deviation."""
     result = functional("group_norm")(input, group, weight, bias, eps)
-    mean, rstd = statistics(input.reshape(N, group, C // group * HxW), [2], False, eps)
+    groups = input.reshape(N, group, C // group * HxW)
+    mean, rstd = statistics(groups, [2], False, eps, dtype_of_statistics(input, weight, bias))
     return result, mean, rstd
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Zeroes elements with probability p and scales the others, unless train is False. Returns the
     result, and which elements remain."""
-    kept = ops.find("tt", "ones_like")(input, dtype=float32)
+    wide = float64 if input.dtype.name == "float64" else float32
+    kept = ops.find("tt", "ones_like")(input, dtype=wide)
     if train is False or p == 0:
         return input.clone(), kept.bool()
     kept = functional("dropout")(kept, p, True)
@@ -131,7 +145,8 @@ def embedding_bag(
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Returns embedding_bag of nn.functional with a numeric mode (0 sum, 1 mean, 2 max), the bag of
-    each index, and the number of indices of each bag that are not padding_idx.
+    each index, and the number of indices of each bag that are not padding_idx. The last two have
+    the wider dtype of indices and offsets.
 
     The last result, which has the rows of the largest elements in PyTorch, is empty.
     """
@@ -150,10 +165,13 @@ def embedding_bag(
     )
     starts = offsets[:-1] if include_last_offset else offsets
     places = ops.arange(len(indices), device=indices.device)
-    bags = ops.find("tt", "searchsorted")(starts.contiguous(), places, right=True) - 1
+    starts = starts.to(int64).contiguous()
+    bags = ops.find("tt", "searchsorted")(starts, places, right=True) - 1
     counted = ops.find("tt", "ones_like")(indices, dtype=int64)
     if padding_idx is not None:
-        counted = (indices != padding_idx).to(int64)
+        row = padding_idx + len(weight) if padding_idx < 0 else padding_idx
+        counted = (indices != row).to(int64)
     sizes = ops.zeros((len(starts),), dtype=int64, device=indices.device)
     sizes = sizes.index_add(0, bags, counted)
-    return result, bags, sizes, ops.empty((0,), dtype=int64, device=indices.device)
+    kind = offsets.dtype if indices.dtype.itemsize < offsets.dtype.itemsize else indices.dtype
+    return result, bags.to(kind), sizes.to(kind), ops.empty((0,), dtype=kind, device=indices.device)

@@ -1267,6 +1267,59 @@ def test_primitives_of_layers():
     assert bags.tolist() == [0, 0, 2, 2, 2] and sizes.tolist() == [1, 0, 3]
 
 
+def test_statistics_have_the_dtype_of_the_parameters():
+    x, scale = tt.randn(2, 4, 3).bfloat16(), tt.ones(4)
+
+    def dtypes(results):
+        return {r.dtype for r in results[1:]}
+
+    half, single = {tt.bfloat16}, {tt.float32}
+    assert dtypes(tt.native_layer_norm(x, (3,), None, None, 1e-5)) == half
+    assert dtypes(tt.native_layer_norm(x, (3,), tt.ones(3), None, 1e-5)) == single
+    assert dtypes(tt.native_group_norm(x, None, None, 2, 4, 3, 2, 1e-5)) == half
+    assert dtypes(tt.native_group_norm(x, scale, scale, 2, 4, 3, 2, 1e-5)) == single
+    assert dtypes(tt.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)) == half
+    running = tt.zeros(4), tt.ones(4)
+    for training in (True, False):
+        found = tt.native_batch_norm(x, None, None, *running, training, 0.1, 1e-5)
+        assert dtypes(found) == single
+
+
+def test_the_factor_of_native_dropout_is_exact():
+    y, _ = tt.native_dropout(tt.ones(100, dtype=tt.float64), 0.1, True)
+    assert y.max().item() == 1 / 0.9
+
+
+def test_lists_of_bags():
+    table = tt.arange(10.0).reshape(5, 2)
+    for wide in (tt.int32, tt.int64):
+        rows = tt.tensor([0, 2, 1, 4, 3], dtype=tt.int32)
+        starts = tt.tensor([0, 2, 2], dtype=wide)
+        y, bags, sizes, last = tt.embedding_bag(table, rows, starts, mode=1, padding_idx=-1)
+        assert y.tolist() == [[2, 3], [0, 0], [4, 5]]
+        assert bags.tolist() == [0, 0, 2, 2, 2] and sizes.tolist() == [2, 0, 2]
+        assert {bags.dtype, sizes.dtype, last.dtype} == {wide}
+
+
+def test_changes_of_autocast_are_bounded():
+    from tt.amp.autocast_mode import changes
+
+    was = tt.is_autocast_cache_enabled()
+    with tt.autocast("cpu", enabled=False):
+        for k in range(10):
+            tt.set_autocast_enabled("cuda", k % 2 == 0)
+            tt.set_autocast_dtype("cpu", tt.float16)
+            tt.set_autocast_dtype("cuda", tt.bfloat16)
+            tt.set_autocast_cache_enabled(k % 2 == 1)
+            assert tt.is_autocast_enabled("cuda") == (k % 2 == 0)
+            assert tt.is_autocast_cache_enabled() == (k % 2 == 1)
+        assert tt.get_autocast_dtype("cpu") == tt.float16
+        assert tt.get_autocast_dtype("cuda") == tt.bfloat16
+        assert sorted(changes.levels[-1]) == ["cpu", "cuda"]
+    assert tt.get_autocast_dtype("cpu") == tt.bfloat16
+    assert tt.is_autocast_cache_enabled() == was
+
+
 def test_autocast_is_set_without_a_block():
     a = tt.ones(2, 2)
     try:

@@ -82,7 +82,7 @@ class Changes(threading.local):
     """What set_autocast_enabled and its like have changed in the calling thread.
 
     levels: for each block of autocast that is open, and before them for none, the device types
-    whose changes end with the block.
+    whose changes end with the block, each once.
     """
 
     def __init__(self) -> None:
@@ -93,23 +93,26 @@ class Changes(threading.local):
 changes = Changes()
 
 
+def values_of(device_type: str) -> dict[str, Any]:
+    """Returns whether autocast is enabled for a device type, and its dtype."""
+    return {"enabled": is_autocast_enabled(device_type), "dtype": get_autocast_dtype(device_type)}
+
+
 def change(function: str, device_type: str, **values: Any) -> None:
     """Changes enabled, dtype or cache of autocast until the end of the block of autocast that the
     thread is in, or for good."""
-    code = type_code(device_type, function)
-    now: dict[str, Any] = {
-        "enabled": is_autocast_enabled(device_type),
-        "dtype": get_autocast_dtype(device_type),
-        "cache": is_autocast_cache_enabled(),
-        **values,
-    }
+    type_code(device_type, function)
     level = changes.levels[-1]
-    if level and level[-1] == device_type:  # replaces the last change
+    cache = c_int32(bool(values.pop("cache", is_autocast_cache_enabled())))
+    now = {name: values_of(name) for name in (*level, device_type)}
+    now[device_type].update(values)
+    while level:  # one change of each type replaces those before
         call("tt_autocast_pop")
         level.pop()
-    flags = [c_int32(bool(now[name])) for name in ("enabled", "cache")]
-    call("tt_autocast_push", code, flags[0], c_int32(now["dtype"].code), flags[1])
-    level.append(device_type)
+    for name, new in now.items():
+        code, enabled = c_int32(TYPES[name]), c_int32(bool(new["enabled"]))
+        call("tt_autocast_push", code, enabled, c_int32(new["dtype"].code), cache)
+        level.append(name)
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
