@@ -153,6 +153,7 @@ class RecordedWithRule(Recorded):
 
 
 definitions: dict[str, CustomOpDef] = {}
+samplers: dict[str, Op] = {}  # schema -> the operator of tt.distributions, which reloads keep
 
 
 def defined(op: str | CustomOpDef, function: str) -> CustomOpDef:

@@ -974,3 +974,14 @@ def test_rates_in_recorded_functions():
     for function in (draw.fn, draw):
         with pytest.raises(ValueError, match="poisson: a rate is negative"):
             function(tt.full((4,), -2.0))
+
+
+def test_samplers_can_be_reloaded():
+    import importlib
+
+    from tt.distributions import _gamma
+
+    module = importlib.reload(_gamma)
+    draw = tt.compile(lambda x: module.drawn_gamma(x))
+    for _ in range(3):
+        assert (draw(tt.ones(3)) > 0).all()

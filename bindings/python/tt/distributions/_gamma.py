@@ -10,7 +10,7 @@ from .._tensor import Tensor
 from .._types import float64
 from ..autograd import Function
 from ..compiler import is_compiling, is_exporting
-from ..library import custom_op
+from ..library import custom_op, samplers
 
 STEP = 1e-4  # of the difference that is dP(a, x)/da, relative to a
 
@@ -20,7 +20,9 @@ def sampler(schema: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tens
     a function that calls it is recorded or exported: each run calls it."""
 
     def decorated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        operator = custom_op(schema, function)
+        if schema not in samplers:
+            samplers[schema] = custom_op(schema, function)
+        operator = samplers[schema]
 
         @wraps(function)
         def draw(*tensors: Tensor) -> Tensor:
