@@ -1080,8 +1080,7 @@ tt_status tt_checkpoint_load(tt_ctx *c, const char *path, const tt_checkpoint *p
 
 /* ---- mixed indexing: x[1, ::2, None, ..., mask] ---- */
 
-/* Returns the elements at a mixed index. Numbers in tensors are read, unless a capture is on and
-   `has` of all tensors is 1: the result is a copy, and each run of the graph reads its own. */
+/* Returns the elements at a mixed index. Numbers in tensors are read. */
 tt_status tt_index_get(tt_ctx *c, const tt_tensor *self, const tt_index *index, int64_t n,
                        tt_tensor **out);
 

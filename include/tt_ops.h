@@ -2944,8 +2944,9 @@ tt_status tt_masked_select(tt_ctx *c, const tt_tensor *self, const tt_tensor *ma
 tt_status tt_masked_select_into(tt_ctx *c, const tt_tensor *self, const tt_tensor *mask,
                                 tt_tensor *dst);
 
-/* Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
-   self.ndim), in row-major order. */
+/* Returns the indices of the nonzero elements in row-major order: an int64 tensor of shape
+   (number of elements, self.ndim). Its strides are (1, number of elements): each column is
+   dense, and contiguous makes dense rows. */
 tt_status tt_nonzero(tt_ctx *c, const tt_tensor *self, tt_tensor **out);
 tt_status tt_nonzero_into(tt_ctx *c, const tt_tensor *self, tt_tensor *dst);
 

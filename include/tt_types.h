@@ -174,9 +174,11 @@ enum {
   TT_IDX_ELLIPSIS = 4,
   TT_IDX_TENSOR = 5 /* integer or boolean index tensor */
 };
+/* Bit 0 of `has` of all tensors, while a capture is on: tt_index_get does not read their numbers;
+   its result is a copy, and each run of the graph reads its own. */
 typedef struct tt_index {
   int32_t kind; /* TT_IDX_… */
-  uint32_t has; /* slices: bit 0 start, 1 stop, 2 step; TENSOR: bit 0, see tt_index_get */
+  uint32_t has; /* slices: bit 0 start, 1 stop, 2 step; TENSOR: bit 0, see above */
   int64_t start, stop, step;
   const tt_tensor *tensor;
 } tt_index;

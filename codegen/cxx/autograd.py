@@ -692,7 +692,8 @@ def generate_op(op, ops, shared, tables):
         members = shared.member_number(f)
         lines.append(
             f"{DENSE} static constinit const NodeType {op.name}_type = "
-            f'{{"{op.host}", {apply}, {f.destroy()}, sizeof({op.name}_saved), false, false, {members}}};'
+            f'{{"{op.host}", {apply}, {f.destroy()}, sizeof({op.name}_saved), '
+            f"false, false, {members}}};"
         )
     for v in variants_of(op):
         text = autograd_function(op, f, v)

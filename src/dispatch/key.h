@@ -25,7 +25,8 @@ enum Key : int32_t {
   kKeyForward = 27,  // of dual tensors (autograd/dual.h)
   kKeyTrace = 28,
   kKeyProfile = 29,
-  kKeyCheckpoint = 30,  // (modes/checkpoint.h)
+  // Above all other modes. Callbacks other than modules of the application run without it.
+  kKeyCheckpoint = 30,  // of checkpoints that keep results of operators (modes/checkpoint.h)
   kNumKeys = 32
 };
 constexpr KeySet bit(Key k) { return KeySet(1) << k; }

@@ -7,9 +7,6 @@
 
 namespace TT_NS {
 
-// The mode of checkpoints that keep results of some operators, above all other modes. Callbacks
-// other than modules of the application run without it.
-
 // A function of the application with its owner. drop runs once.
 struct OwnedFunction {
   ApplicationFn fn;

@@ -3,7 +3,7 @@ import tomllib
 
 import pytest
 from codegen.c import abi, classes
-from codegen.cxx import autograd
+from codegen.cxx import autograd, manifest
 from codegen.model import checks, headers, overrides, schema
 from codegen.model.checks import DeclError
 from codegen.model.expr import Emitter
@@ -189,6 +189,23 @@ def test_formulas_use_the_symbols_of_declared_operators():
     assert emitter.emit("self * other + 2") == "op::add(op::mul(self, other), 2)"
     assert emitter.emit("2 + self") == "op::add(self, 2)"
     assert emitter.emit("grads[0] * conj(alpha)") == "formula::scaled(g0, op::conj(alpha))"
+
+
+# ---- schemas of the manifest ----
+def test_a_schema_begins_with_its_operator():
+    ops = read(ADD)
+    manifest.check_schemas(ops)
+    ops["add"].schema = "plus(self: Tensor) -> Tensor"
+    with pytest.raises(AssertionError, match="plus\\(self: Tensor\\)"):
+        manifest.check_schemas(ops)
+
+
+@pytest.mark.parametrize("variant", ["_", "_into"])
+def test_no_operator_is_named_like_a_variant(variant):
+    ops = read(ADD)
+    ops[f"add{variant}"] = ops["mul"]
+    with pytest.raises(AssertionError, match=f"add{variant} is named like a variant"):
+        manifest.check_schemas(ops)
 
 
 # ---- classes ----

@@ -5765,8 +5765,9 @@ end
 """
     TT.nonzero(input; out=nothing)
 
-Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
-self.ndim), in row-major order.
+Returns the indices of the nonzero elements in row-major order: an int64 tensor of shape (number of
+elements, self.ndim). Its strides are (1, number of elements): each column is dense, and contiguous
+makes dense rows.
 """
 function nonzero(input::Tensor; out=nothing)
     if out !== nothing

@@ -930,8 +930,9 @@ def nonzero(input: Tensor = REQUIRED, *, as_tuple: bool = False, out: Tensor | N
             **aliases: Any) -> Tensor | tuple[Tensor, ...]:
     """nonzero(input, *, as_tuple=False, out=None)
 
-    Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
-    input.ndim), in row-major order.
+    Returns the indices of the nonzero elements in row-major order: an int64 tensor of shape (number
+    of elements, input.ndim). Its strides are (1, number of elements): each column is dense, and
+    contiguous makes dense rows.
       as_tuple: a tuple of the columns instead
     """
     if aliases:

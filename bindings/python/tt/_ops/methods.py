@@ -4440,8 +4440,9 @@ class TensorMethods(TensorFacts):
                 out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
         """nonzero(self, *, as_tuple=False, out=None)
 
-        Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
-        input.ndim), in row-major order.
+        Returns the indices of the nonzero elements in row-major order: an int64 tensor of shape
+        (number of elements, input.ndim). Its strides are (1, number of elements): each column is
+        dense, and contiguous makes dense rows.
           as_tuple: a tuple of the columns instead
         """
         if switch.users:

@@ -954,9 +954,8 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_tensor_set_data(c, self.raw(), src.raw())) }
     }
-    /// Returns the elements at a mixed index. Numbers in tensors are read, unless a capture is on
-    /// and `has` of all tensors is 1: the result is a copy, and each run of the graph reads its
-    /// own. [`idx!`](crate::idx) makes mixed indices.
+    /// Returns the elements at a mixed index. Numbers in tensors are read. [`idx!`](crate::idx)
+    /// makes mixed indices.
     pub fn index_get(&self, index: &[Index]) -> Result<Tensor> {
         let index = index_list(index);
         // SAFETY: handles, lists and texts are valid during the call.

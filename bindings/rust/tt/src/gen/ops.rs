@@ -5746,8 +5746,9 @@ impl Tensor {
         // SAFETY: as above, and the caller ensures what "Safety" says.
         unsafe { call(|c| sys::tt_masked_select_into(c, self.raw(), mask.raw(), dst.raw())) }
     }
-    /// Returns the indices of the nonzero elements: an int64 tensor of shape (number of elements,
-    /// self.ndim), in row-major order.
+    /// Returns the indices of the nonzero elements in row-major order: an int64 tensor of shape
+    /// (number of elements, self.ndim). Its strides are (1, number of elements): each column is
+    /// dense, and contiguous makes dense rows.
     #[inline]
     pub fn nonzero(&self) -> Result<Tensor> {
         // SAFETY: handles, lists and texts are valid during the call.
