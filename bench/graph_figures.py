@@ -48,8 +48,9 @@ def least(value, limit):
 def row(figure, judged, tt_time="", peers=""):
     """judged: what `most` or `least` gave, or a value of which nothing is asked."""
     value, asked, holds = judged if isinstance(judged, tuple) else (judged, "", True)
-    verdict = "" if not asked else "met" if holds else "**missed**"
+    verdict = "met" if asked else ""
     if not holds:
+        verdict = "**missed**"
         missed.append(figure)
     shown = f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
     print(f"| {figure} | {shown} | {asked} | {verdict} | {tt_time} | {peers} |", flush=True)

@@ -487,6 +487,11 @@ def is_leaf(op, v):
     return not op.is_composite or v == "_into"
 
 
+def designated(fields):
+    """The initializers of a struct, in the order of its members."""
+    return ", ".join(f".{name} = {value}" for name, value in fields.items())
+
+
 def schema_fields(op, v, tables):
     """Field of an OpSchema -> its value, in the order of the struct; fields with their default are
     left out."""
@@ -529,7 +534,7 @@ def objects(op, v, function, node, tables):
         lines.append(
             f"static double {full}_flops([[maybe_unused]] const Value* args, [[maybe_unused]] const TensorList& outs) {{ return {Flops(op).text}; }}"
         )
-    fields = ", ".join(f".{name} = {value}" for name, value in schema_fields(op, v, tables).items())
+    fields = designated(schema_fields(op, v, tables))
     schema = f"schema_of({{{fields}}})"
     if node:
         lines.append(
@@ -689,11 +694,16 @@ def generate_op(op, ops, shared, tables):
         lines += shared.struct(op)
         if apply == f"{op.name}_apply":
             lines += shared.with_members(op, f.apply())
-        members = shared.member_number(f)
+        fields = {
+            "name": f'"{op.host}"',
+            "apply": apply,
+            "destroy_saved": f.destroy(),
+            "saved_bytes": f"sizeof({op.name}_saved)",
+            "members": shared.member_number(f),
+        }
         lines.append(
             f"{DENSE} static constinit const NodeType {op.name}_type = "
-            f'{{"{op.host}", {apply}, {f.destroy()}, sizeof({op.name}_saved), '
-            f"false, false, {members}}};"
+            f"{{{designated(fields)}}};"
         )
     for v in variants_of(op):
         text = autograd_function(op, f, v)

@@ -40,9 +40,9 @@ struct NodeType {
   void (*apply)(Node& n, TensorRef* grads, TensorRef* out);
   void (*destroy_saved)(Node& n) noexcept;
   uint32_t saved_bytes;
-  bool takes_undefined;  // apply receives undefined gradients as such, not as zeros
-  bool owned = false;    // an OwnedNodeType
-  uint16_t members = 0;  // 1 + number of the text in node_members (saved_values.h); 0: none
+  bool takes_undefined = false;  // apply receives undefined gradients as such, not as zeros
+  bool owned = false;            // an OwnedNodeType
+  uint16_t members = 0;          // 1 + number of the text in node_members (saved_values.h); 0: none
 };
 // A type created at run time, which its nodes keep alive.
 struct OwnedNodeType {

@@ -448,9 +448,10 @@ def geometry_of(arguments: Any) -> Any:
     position of the first one that has the same memory."""
     given: list[Any] = []
     without_tensors(arguments, given)
-    memories = [memory_of(x) for x in given]
-    firsts = [memories.index(m) for m in memories]
-    return tuple((tuple(x.shape), x.dtype, first) for x, first in zip(given, firsts))
+    first: dict[int, int] = {}  # memory -> position
+    return tuple(
+        (tuple(x.shape), x.dtype, first.setdefault(memory_of(x), i)) for i, x in enumerate(given)
+    )
 
 
 def frozen(structure: Any) -> Any:

@@ -201,62 +201,67 @@ void pack_row_of_pair(const Int8Plan& p, int64_t i, uint8_t flip) {
 #endif
 
 #if TT_AMX
-// A row of a panel of tiles: 64 bytes of each.
-void pack_row_of_tiles(const Int8Plan& p, int64_t i, uint8_t flip) {
-  constexpr int64_t kRow = kAmxRowBytes;
-  const char* from = p.a + i * p.a_row;
-  char* to = reinterpret_cast<char*>(p.packed_a) + i / kAmxBlock * kAmxBlock * p.quads * 4 +
-             i % kAmxBlock * kRow;
-  const Vec<int32_t> flips = splat(int32_t(flip * 0x01010101u));
-  const Vec<int32_t> above = splat(int32_t(0x80808080u));  // makes signed bytes unsigned
-  Vec<int32_t> sums = {};
-  for (int64_t k = 0; k < p.k; k += kRow, to += kAmxBlock * kRow) {
-    const int64_t n = min(kRow, p.k - k);
-    alignas(64) char bytes[kRow] = {};
-    const char* row = from + k;
-    if (p.a_k != 1 || n < kRow) {
-      for (int64_t e = 0; e < n; e++) bytes[e] = from[(k + e) * p.a_k];
-      for (int64_t e = n; e < kRow; e++) bytes[e] = char(flip);
-      row = bytes;
-    }
-    Vec<int32_t> quads;
-    memcpy(&quads, row, sizeof quads);
-    quads = quads ^ flips;
-    store(reinterpret_cast<int32_t*>(to), quads);
-    sums = sums + byte_sums(quads ^ above);
-  }
-  uint32_t sum = 0;
-  for (int l = 0; l < kInt8Lanes; l++) sum += uint32_t(sums[l]);
-  p.a_sum[i] = int32_t(sum - 128 * uint32_t(p.quads * 4));
-}
-
-// Rows that are columns of tiles: from k on, 64 bytes of 16 rows from i on. What is behind the last
-// row is 0, but the row behind it is 1 if sums of columns count.
-void pack_tile_of_columns(const Int8Plan& p, int64_t i, int64_t k, char* to) {
-  alignas(64) char bytes[kAmxRows][kAmxRowBytes] = {};
+// 64 bytes of row i of a from k on, signed. Those behind the row are 0.
+TT_INLINE Vec<int32_t> signed_bytes(const Int8Plan& p, int64_t i, int64_t k) {
   const uint8_t flip = p.a_unsigned ? 128 : 0;
   const int64_t n = min<int64_t>(kAmxRowBytes, p.k - k);
-  for (int64_t r = 0; r < min<int64_t>(kAmxRows, p.m - i); r++) {
-    const char* from = p.a + (i + r) * p.a_row + k * p.a_k;
-    for (int64_t e = 0; e < n; e++) bytes[r][e] = char(uint8_t(from[e * p.a_k]) ^ flip);
+  const char* from = p.a + i * p.a_row + k * p.a_k;
+  alignas(64) char bytes[kAmxRowBytes];
+  if (p.a_k != 1 || n < kAmxRowBytes) {
+    for (int64_t e = 0; e < n; e++) bytes[e] = from[e * p.a_k];
+    for (int64_t e = n; e < kAmxRowBytes; e++) bytes[e] = char(flip);
+    from = bytes;
   }
-  const int64_t ones = p.m - i;
-  if (needs_column_sums(p) && ones >= 0 && ones < kAmxRows) memset(bytes[ones], 1, size_t(n));
-  transpose_tile<uint32_t, kAmxRows>(to, kAmxRowBytes, bytes[0], kAmxRowBytes);
+  Vec<int32_t> quads;
+  memcpy(&quads, from, sizeof quads);
+  return quads ^ splat(int32_t(flip * 0x01010101u));
 }
-void pack_tile_columns(const Int8Plan& p) {
-  char* to = reinterpret_cast<char*>(p.packed_a);
-  const int64_t rows = p.m + needs_column_sums(p);
-  for (int64_t i = 0; i < rows; i += kAmxBlock)
-    for (int64_t k = 0; k < p.k; k += kAmxRowBytes, to += 2 * kAmxTileBytes)
-      for (int half = 0; half < 2; half++)
-        pack_tile_of_columns(p, i + half * kAmxRows, k, to + half * kAmxTileBytes);
-  const uint8_t flip = p.a_unsigned ? 128 : 0;
-  for (int64_t i = 0; i < p.m; i++) {
+// The sum of a row, 64 bytes at a time.
+struct SignedSum {
+  Vec<int32_t> of_unsigned = {};  // of bytes + 128
+  TT_INLINE void add(Vec<int32_t> quads) {
+    of_unsigned = of_unsigned + byte_sums(quads ^ splat(int32_t(0x80808080u)));
+  }
+  TT_INLINE int32_t total(const Int8Plan& p) const {
     uint32_t sum = 0;
-    const char* from = p.a + i * p.a_row;
-    for (int64_t k = 0; k < p.k; k++) sum += uint32_t(int8_t(uint8_t(from[k * p.a_k]) ^ flip));
-    p.a_sum[i] = int32_t(sum);
+    for (int l = 0; l < kInt8Lanes; l++) sum += uint32_t(of_unsigned[l]);
+    return int32_t(sum - 128 * uint32_t(p.quads * 4));
+  }
+};
+
+// A row of a panel of tiles: 64 bytes of each.
+void pack_row_of_tiles(const Int8Plan& p, int64_t i) {
+  char* to = reinterpret_cast<char*>(p.packed_a) + i / kAmxBlock * kAmxBlock * p.quads * 4 +
+             i % kAmxBlock * kAmxRowBytes;
+  SignedSum sum;
+  for (int64_t k = 0; k < p.k; k += kAmxRowBytes, to += kAmxBlock * kAmxRowBytes) {
+    const Vec<int32_t> quads = signed_bytes(p, i, k);
+    store(reinterpret_cast<int32_t*>(to), quads);
+    sum.add(quads);
+  }
+  p.a_sum[i] = sum.total(p);
+}
+
+// Rows as columns of tiles. The row behind the last one is 1 if sums of columns count.
+void pack_tile_columns(const Int8Plan& p) {
+  const int64_t rows = p.m + needs_column_sums(p);
+  for (int64_t i = 0; i < rows; i += kAmxRows) {
+    char* to = reinterpret_cast<char*>(p.packed_a) + i / kAmxBlock * kAmxBlock * p.quads * 4 +
+               i % kAmxBlock / kAmxRows * kAmxTileBytes;
+    const int64_t left = min<int64_t>(kAmxRows, p.m - i);
+    SignedSum sums[kAmxRows];
+    for (int64_t k = 0; k < p.k; k += kAmxRowBytes, to += 2 * kAmxTileBytes) {
+      Vec<int32_t> tile[kAmxRows] = {};
+      for (int64_t r = 0; r < left; r++) {
+        tile[r] = signed_bytes(p, i + r, k);
+        sums[r].add(tile[r]);
+      }
+      if (i + left < rows && left < kAmxRows)
+        memset(&tile[left], 1, size_t(min<int64_t>(kAmxRowBytes, p.k - k)));
+      transpose_tile<uint32_t, kAmxRows>(to, kAmxRowBytes, reinterpret_cast<const char*>(tile),
+                                         kAmxRowBytes);
+    }
+    for (int64_t r = 0; r < left; r++) p.a_sum[i + r] = sums[r].total(p);
   }
 }
 #endif
@@ -269,7 +274,7 @@ void pack_row(const Int8Plan& p, int64_t i) {
   if (p.mmla) return pack_row_of_pair(p, i, flip);
 #endif
 #if TT_AMX
-  if (p.amx) return pack_row_of_tiles(p, i, flip);
+  if (p.amx) return pack_row_of_tiles(p, i);
 #endif
   if (p.a_k == 1) {
     for (int64_t k = 0; k < p.k; k++) to[k] = int8_t(uint8_t(from[k]) ^ flip);

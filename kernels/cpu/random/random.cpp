@@ -64,11 +64,12 @@ inline void uniform_floats(float* out, int64_t n, uint64_t seed, uint64_t counte
     done = groups * 64;
   }
   alignas(64) uint32_t words[kWords];
-  for (int64_t m; done < n; done += m) {
-    m = min(n - done, kWords);
+  while (done < n) {
+    const int64_t m = min(n - done, kWords);
     const uint64_t group = uint64_t(done) / 64;
     philox_words<Stored::kWord>(words, seed, counter + group * kPhiloxGroup, ceil_div(m, 64));
     for (int64_t k = 0; k < m; k++) out[done + k] = uniform_f32(words[k]);
+    done += m;
   }
 }
 

@@ -24,9 +24,9 @@ static void native_hardtanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::hardtanh_backward(g0, input, min_val, max_val);
   }
 }
-alignas(8) static constinit const NodeType native_hardtanh_type =
-    {"native_hardtanh", native_hardtanh_apply, destroy_parts<1, 0>, sizeof(native_hardtanh_saved),
-     false, false, 78};
+alignas(8) static constinit const NodeType native_hardtanh_type = {.name = "native_hardtanh",
+    .apply = native_hardtanh_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(native_hardtanh_saved), .members = 78};
 alignas(8) static constexpr ArgInfo native_hardtanh_args[] =
     {{"input", ArgType::kTensor, false, false}, {"min_val", ArgType::kFloat, false, false},
      {"max_val", ArgType::kFloat, false, false}};
@@ -88,9 +88,9 @@ static void hardtanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType hardtanh_backward_type = {"hardtanh_backward",
-    hardtanh_backward_apply, destroy_parts<1, 0>, sizeof(hardtanh_backward_saved), false, false,
-    78};
+alignas(8) static constinit const NodeType hardtanh_backward_type = {.name = "hardtanh_backward",
+    .apply = hardtanh_backward_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(hardtanh_backward_saved), .members = 78};
 static TensorRef hardtanh_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             double min_val, double max_val) {
   const bool n0 = needs_grad(grad);
@@ -183,8 +183,9 @@ static void leaky_relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::leaky_relu_backward(g0, input, negative_slope);
   }
 }
-alignas(8) static constinit const NodeType leaky_relu_type = {"leaky_relu", leaky_relu_apply,
-    destroy_parts<1, 0>, sizeof(leaky_relu_saved), false, false, 79};
+alignas(8) static constinit const NodeType leaky_relu_type = {.name = "leaky_relu",
+    .apply = leaky_relu_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(leaky_relu_saved), .members = 79};
 alignas(8) static constexpr ArgInfo leaky_relu_args[] = {{"input", ArgType::kTensor, false, false},
     {"negative_slope", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.01}}};
 alignas(8) static constexpr RecordedSchema leaky_relu_schema =
@@ -218,9 +219,10 @@ static void leaky_relu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType leaky_relu_backward_type = {"leaky_relu_backward",
-    leaky_relu_backward_apply, destroy_parts<1, 0>, sizeof(leaky_relu_backward_saved), false, false,
-    79};
+alignas(8) static constinit const NodeType leaky_relu_backward_type =
+    {.name = "leaky_relu_backward", .apply = leaky_relu_backward_apply,
+     .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(leaky_relu_backward_saved),
+     .members = 79};
 alignas(8) static constexpr ArgInfo leaky_relu_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false},
      {"negative_slope", ArgType::kFloat, false, false}};
@@ -246,8 +248,10 @@ static void elu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::elu_backward(g0, input, alpha);
   }
 }
-alignas(8) static constinit const NodeType elu_type = {"elu", elu_apply, destroy_parts<1, 0>,
-                                                       sizeof(elu_saved), false, false, 75};
+alignas(8) static constinit const NodeType elu_type = {.name = "elu", .apply = elu_apply,
+                                                       .destroy_saved = destroy_parts<1, 0>,
+                                                       .saved_bytes = sizeof(elu_saved),
+                                                       .members = 75};
 alignas(8) static constexpr RecordedSchema elu_schema =
     {schema_of({.name = "elu", .call = "elu", .args = args_like_elu, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -283,8 +287,9 @@ static void elu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
                              op::logical_not(op::lt(input, 0)), 0);
   }
 }
-alignas(8) static constinit const NodeType elu_backward_type = {"elu_backward", elu_backward_apply,
-    destroy_parts<2, 0>, sizeof(elu_backward_saved), false, false, 51};
+alignas(8) static constinit const NodeType elu_backward_type = {.name = "elu_backward",
+    .apply = elu_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(elu_backward_saved), .members = 51};
 alignas(8) static constexpr RecordedSchema elu_backward_schema =
     {schema_of({.name = "elu_backward", .call = "elu_backward", .args = args_like_elu_backward,
                 .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -323,8 +328,9 @@ static void gelu_exact_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::gelu_exact_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType gelu_exact_type = {"gelu_exact", gelu_exact_apply,
-    destroy_parts<1, 0>, sizeof(gelu_exact_saved), false, false, 74};
+alignas(8) static constinit const NodeType gelu_exact_type = {.name = "gelu_exact",
+    .apply = gelu_exact_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(gelu_exact_saved), .members = 74};
 alignas(8) static constexpr RecordedSchema gelu_exact_schema =
     {schema_of({.name = "gelu_exact", .call = "gelu_exact", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -352,9 +358,10 @@ static void gelu_exact_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = formula::gelu_exact_second(op::mul(g0, grad), input);
   }
 }
-alignas(8) static constinit const NodeType gelu_exact_backward_type = {"gelu_exact_backward",
-    gelu_exact_backward_apply, destroy_parts<2, 0>, sizeof(gelu_exact_backward_saved), false, false,
-    49};
+alignas(8) static constinit const NodeType gelu_exact_backward_type =
+    {.name = "gelu_exact_backward", .apply = gelu_exact_backward_apply,
+     .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(gelu_exact_backward_saved),
+     .members = 49};
 alignas(8) static constexpr RecordedSchema gelu_exact_backward_schema =
     {schema_of({.name = "gelu_exact_backward", .call = "gelu_exact_backward",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
@@ -378,8 +385,9 @@ static void gelu_tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::gelu_tanh_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType gelu_tanh_type = {"gelu_tanh", gelu_tanh_apply,
-    destroy_parts<1, 0>, sizeof(gelu_tanh_saved), false, false, 74};
+alignas(8) static constinit const NodeType gelu_tanh_type = {.name = "gelu_tanh",
+    .apply = gelu_tanh_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(gelu_tanh_saved), .members = 74};
 alignas(8) static constexpr RecordedSchema gelu_tanh_schema =
     {schema_of({.name = "gelu_tanh", .call = "gelu_tanh", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -408,9 +416,9 @@ static void gelu_tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = formula::gelu_tanh_second(op::mul(g0, grad), input);
   }
 }
-alignas(8) static constinit const NodeType gelu_tanh_backward_type = {"gelu_tanh_backward",
-    gelu_tanh_backward_apply, destroy_parts<2, 0>, sizeof(gelu_tanh_backward_saved), false, false,
-    49};
+alignas(8) static constinit const NodeType gelu_tanh_backward_type = {.name = "gelu_tanh_backward",
+    .apply = gelu_tanh_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(gelu_tanh_backward_saved), .members = 49};
 alignas(8) static constexpr RecordedSchema gelu_tanh_backward_schema =
     {schema_of({.name = "gelu_tanh_backward", .call = "gelu_tanh_backward",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
@@ -434,8 +442,10 @@ static void silu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::silu_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType silu_type = {"silu", silu_apply, destroy_parts<1, 0>,
-                                                        sizeof(silu_saved), false, false, 74};
+alignas(8) static constinit const NodeType silu_type = {.name = "silu", .apply = silu_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(silu_saved),
+                                                        .members = 74};
 alignas(8) static constexpr RecordedSchema silu_schema =
     {schema_of({.name = "silu", .call = "silu", .args = args_like_relu6, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -469,9 +479,9 @@ static void silu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = formula::silu_second(op::mul(op::conj(g0), grad), input);
   }
 }
-alignas(8) static constinit const NodeType silu_backward_type =
-    {"silu_backward", silu_backward_apply, destroy_parts<2, 0>, sizeof(silu_backward_saved), false,
-     false, 49};
+alignas(8) static constinit const NodeType silu_backward_type = {.name = "silu_backward",
+    .apply = silu_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(silu_backward_saved), .members = 49};
 alignas(8) static constexpr RecordedSchema silu_backward_schema =
     {schema_of({.name = "silu_backward", .call = "silu_backward",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
@@ -494,8 +504,10 @@ static void mish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mish_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType mish_type = {"mish", mish_apply, destroy_parts<1, 0>,
-                                                        sizeof(mish_saved), false, false, 74};
+alignas(8) static constinit const NodeType mish_type = {.name = "mish", .apply = mish_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(mish_saved),
+                                                        .members = 74};
 alignas(8) static constexpr RecordedSchema mish_schema =
     {schema_of({.name = "mish", .call = "mish", .args = args_like_relu6, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -529,9 +541,9 @@ static void mish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = formula::mish_second(op::mul(g0, grad), input);
   }
 }
-alignas(8) static constinit const NodeType mish_backward_type =
-    {"mish_backward", mish_backward_apply, destroy_parts<2, 0>, sizeof(mish_backward_saved), false,
-     false, 49};
+alignas(8) static constinit const NodeType mish_backward_type = {.name = "mish_backward",
+    .apply = mish_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(mish_backward_saved), .members = 49};
 alignas(8) static constexpr RecordedSchema mish_backward_schema =
     {schema_of({.name = "mish_backward", .call = "mish_backward",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
@@ -556,8 +568,9 @@ static void softplus_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::softplus_backward(g0, input, beta, threshold);
   }
 }
-alignas(8) static constinit const NodeType softplus_type = {"softplus", softplus_apply,
-    destroy_parts<1, 0>, sizeof(softplus_saved), false, false, 76};
+alignas(8) static constinit const NodeType softplus_type = {.name = "softplus",
+    .apply = softplus_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(softplus_saved), .members = 76};
 alignas(8) static constexpr ArgInfo softplus_args[] = {{"input", ArgType::kTensor, false, false},
                                                        {"beta", ArgType::kFloat, false, true, 0,
                                                         ArgDefault::kFloat, {.f = 1.0}},
@@ -609,9 +622,9 @@ static void softplus_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = formula::softplus_second(op::mul(g0, grad), input, beta, threshold);
   }
 }
-alignas(8) static constinit const NodeType softplus_backward_type = {"softplus_backward",
-    softplus_backward_apply, destroy_parts<2, 0>, sizeof(softplus_backward_saved), false, false,
-    52};
+alignas(8) static constinit const NodeType softplus_backward_type = {.name = "softplus_backward",
+    .apply = softplus_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(softplus_backward_saved), .members = 52};
 static TensorRef softplus_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             double beta, double threshold) {
   const bool n0 = needs_grad(grad);
@@ -657,8 +670,9 @@ static void logsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::logsigmoid_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType logsigmoid_type = {"logsigmoid", logsigmoid_apply,
-    destroy_parts<1, 0>, sizeof(logsigmoid_saved), false, false, 74};
+alignas(8) static constinit const NodeType logsigmoid_type = {.name = "logsigmoid",
+    .apply = logsigmoid_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(logsigmoid_saved), .members = 74};
 alignas(8) static constexpr ArgInfo logsigmoid_args[] = {{"input", ArgType::kTensor, false, false},
     {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema logsigmoid_schema =
@@ -695,9 +709,10 @@ static void logsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
                              op::sigmoid(op::neg(input))));
   }
 }
-alignas(8) static constinit const NodeType logsigmoid_backward_type = {"logsigmoid_backward",
-    logsigmoid_backward_apply, destroy_parts<2, 0>, sizeof(logsigmoid_backward_saved), false, false,
-    49};
+alignas(8) static constinit const NodeType logsigmoid_backward_type =
+    {.name = "logsigmoid_backward", .apply = logsigmoid_backward_apply,
+     .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(logsigmoid_backward_saved),
+     .members = 49};
 alignas(8) static constexpr RecordedSchema logsigmoid_backward_schema =
     {schema_of({.name = "logsigmoid_backward", .call = "logsigmoid_backward",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
@@ -721,8 +736,9 @@ static void hardswish_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::hardswish_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType hardswish_type = {"hardswish", hardswish_apply,
-    destroy_parts<1, 0>, sizeof(hardswish_saved), false, false, 74};
+alignas(8) static constinit const NodeType hardswish_type = {.name = "hardswish",
+    .apply = hardswish_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(hardswish_saved), .members = 74};
 alignas(8) static constexpr RecordedSchema hardswish_schema =
     {schema_of({.name = "hardswish", .call = "hardswish", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -756,9 +772,9 @@ static void hardswish_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::mul(op::hardsigmoid_backward(op::mul(g0, grad), input), 2);
   }
 }
-alignas(8) static constinit const NodeType hardswish_backward_type = {"hardswish_backward",
-    hardswish_backward_apply, destroy_parts<2, 0>, sizeof(hardswish_backward_saved), false, false,
-    49};
+alignas(8) static constinit const NodeType hardswish_backward_type = {.name = "hardswish_backward",
+    .apply = hardswish_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(hardswish_backward_saved), .members = 49};
 alignas(8) static constexpr RecordedSchema hardswish_backward_schema =
     {schema_of({.name = "hardswish_backward", .call = "hardswish_backward",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
@@ -782,8 +798,9 @@ static void hardsigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::hardsigmoid_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType hardsigmoid_type = {"hardsigmoid", hardsigmoid_apply,
-    destroy_parts<1, 0>, sizeof(hardsigmoid_saved), false, false, 74};
+alignas(8) static constinit const NodeType hardsigmoid_type = {.name = "hardsigmoid",
+    .apply = hardsigmoid_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(hardsigmoid_saved), .members = 74};
 alignas(8) static constexpr RecordedSchema hardsigmoid_schema =
     {schema_of({.name = "hardsigmoid", .call = "hardsigmoid", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -817,9 +834,10 @@ static void hardsigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType hardsigmoid_backward_type = {"hardsigmoid_backward",
-    hardsigmoid_backward_apply, destroy_parts<1, 0>, sizeof(hardsigmoid_backward_saved), false,
-    false, 74};
+alignas(8) static constinit const NodeType hardsigmoid_backward_type =
+    {.name = "hardsigmoid_backward", .apply = hardsigmoid_backward_apply,
+     .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(hardsigmoid_backward_saved),
+     .members = 74};
 static TensorRef hardsigmoid_backward_autograd(Call c, const Tensor& grad, const Tensor& input) {
   const bool n0 = needs_grad(grad);
   const bool n1 = needs_grad(input);
@@ -868,8 +886,9 @@ static void glu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::glu_backward(g0, input, dim);
   }
 }
-alignas(8) static constinit const NodeType glu_kernel_type = {"glu_kernel", glu_kernel_apply,
-    destroy_parts<1, 0>, sizeof(glu_kernel_saved), false, false, 80};
+alignas(8) static constinit const NodeType glu_kernel_type = {.name = "glu_kernel",
+    .apply = glu_kernel_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(glu_kernel_saved), .members = 80};
 alignas(8) static constexpr ArgInfo glu_kernel_args[] = {{"input", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}};
 alignas(8) static constexpr RecordedSchema glu_kernel_schema =
@@ -910,8 +929,8 @@ static void gated_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::gated_slope(g0, self, gate);
   }
 }
-alignas(8) static constinit const NodeType gated_type = {"gated", gated_apply, destroy_parts<2, 0>,
-    sizeof(gated_saved), false, false, 119};
+alignas(8) static constinit const NodeType gated_type = {.name = "gated", .apply = gated_apply,
+    .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(gated_saved), .members = 119};
 alignas(8) static constexpr ArgInfo gated_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"gate", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema gated_schema =
@@ -957,8 +976,9 @@ static void gated_slope_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[2] = op::mul(op::gated_slope(op::mul(g0, grad), self, gate), op::tanh(op::mul(gate, -0.5)));
   }
 }
-alignas(8) static constinit const NodeType gated_slope_type = {"gated_slope", gated_slope_apply,
-    destroy_parts<3, 0>, sizeof(gated_slope_saved), false, false, 58};
+alignas(8) static constinit const NodeType gated_slope_type = {.name = "gated_slope",
+    .apply = gated_slope_apply, .destroy_saved = destroy_parts<3, 0>,
+    .saved_bytes = sizeof(gated_slope_saved), .members = 58};
 static TensorRef gated_slope_autograd(Call c, const Tensor& grad, const Tensor& self,
                                       const Tensor& gate) {
   const bool n0 = needs_grad(grad);
@@ -1001,8 +1021,9 @@ static void softsign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::softsign_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType softsign_type = {"softsign", softsign_apply,
-    destroy_parts<1, 0>, sizeof(softsign_saved), false, false, 74};
+alignas(8) static constinit const NodeType softsign_type = {.name = "softsign",
+    .apply = softsign_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(softsign_saved), .members = 74};
 alignas(8) static constexpr RecordedSchema softsign_schema =
     {schema_of({.name = "softsign", .call = "softsign", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1021,8 +1042,10 @@ static void relu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::threshold_backward(g0, r0);
   }
 }
-alignas(8) static constinit const NodeType relu_type = {"relu", relu_apply, destroy_parts<1, 0>,
-                                                        sizeof(relu_saved), false, false, 98};
+alignas(8) static constinit const NodeType relu_type = {.name = "relu", .apply = relu_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(relu_saved),
+                                                        .members = 98};
 alignas(8) static constexpr RecordedSchema relu_schema =
     {schema_of({.name = "relu", .call = "relu", .args = args_like_relu, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1056,9 +1079,9 @@ static void threshold_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType threshold_backward_type = {"threshold_backward",
-    threshold_backward_apply, destroy_parts<1, 0>, sizeof(threshold_backward_saved), false, false,
-    152};
+alignas(8) static constinit const NodeType threshold_backward_type = {.name = "threshold_backward",
+    .apply = threshold_backward_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(threshold_backward_saved), .members = 152};
 static TensorRef threshold_backward_autograd(Call c, const Tensor& grad, const Tensor& y,
                                              const Scalar& threshold) {
   const bool n0 = needs_grad(grad);
@@ -1102,8 +1125,9 @@ static void threshold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::threshold_backward(g0, self, threshold);
   }
 }
-alignas(8) static constinit const NodeType threshold_type = {"threshold", threshold_apply,
-    destroy_parts<1, 0>, sizeof(threshold_saved), false, false, 110};
+alignas(8) static constinit const NodeType threshold_type = {.name = "threshold",
+    .apply = threshold_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(threshold_saved), .members = 110};
 static TensorRef threshold_autograd(Call c, const Tensor& self, const Scalar& threshold,
                                     const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -1163,8 +1187,9 @@ constinit Op<void(const Tensor&, const Scalar&, const Scalar&, Tensor&)> op_thre
 
 // ---- hardshrink ----
 using hardshrink_saved = leaky_relu_saved;
-alignas(8) static constinit const NodeType hardshrink_type = {"hardshrink", apply_like_hardshrink,
-    destroy_parts<1, 0>, sizeof(hardshrink_saved), false, false, 103};
+alignas(8) static constinit const NodeType hardshrink_type = {.name = "hardshrink",
+    .apply = apply_like_hardshrink, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(hardshrink_saved), .members = 103};
 alignas(8) static constexpr ArgInfo hardshrink_args[] = {{"self", ArgType::kTensor, false, false},
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"dst", ArgType::kTensor, true, false}};
@@ -1183,8 +1208,9 @@ constinit Op<void(const Tensor&, double, Tensor&)> op_hardshrink_into = make_op<
 
 // ---- softshrink ----
 using softshrink_saved = leaky_relu_saved;
-alignas(8) static constinit const NodeType softshrink_type = {"softshrink", apply_like_hardshrink,
-    destroy_parts<1, 0>, sizeof(softshrink_saved), false, false, 77};
+alignas(8) static constinit const NodeType softshrink_type = {.name = "softshrink",
+    .apply = apply_like_hardshrink, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(softshrink_saved), .members = 77};
 alignas(8) static constexpr ArgInfo softshrink_args[] = {{"input", ArgType::kTensor, false, false},
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 0.5}},
     {"dst", ArgType::kTensor, true, false}};
@@ -1218,9 +1244,9 @@ static void shrink_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType shrink_backward_type =
-    {"shrink_backward", shrink_backward_apply, destroy_parts<1, 0>, sizeof(shrink_backward_saved),
-     false, false, 77};
+alignas(8) static constinit const NodeType shrink_backward_type = {.name = "shrink_backward",
+    .apply = shrink_backward_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(shrink_backward_saved), .members = 77};
 alignas(8) static constexpr ArgInfo shrink_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"input", ArgType::kTensor, false, false},
      {"lambd", ArgType::kFloat, false, false}};
@@ -1245,8 +1271,9 @@ static void tanhshrink_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::mul(g0, op::conj(op::square(op::tanh(input))));
   }
 }
-alignas(8) static constinit const NodeType tanhshrink_type = {"tanhshrink", tanhshrink_apply,
-    destroy_parts<1, 0>, sizeof(tanhshrink_saved), false, false, 74};
+alignas(8) static constinit const NodeType tanhshrink_type = {.name = "tanhshrink",
+    .apply = tanhshrink_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(tanhshrink_saved), .members = 74};
 alignas(8) static constexpr RecordedSchema tanhshrink_schema =
     {schema_of({.name = "tanhshrink", .call = "tanhshrink", .args = args_like_relu6, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1283,8 +1310,9 @@ static void prelu_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[1] = op::masked_fill(op::mul(g0, self), op::gt(self, 0), 0);
   }
 }
-alignas(8) static constinit const NodeType prelu_kernel_type = {"prelu_kernel", prelu_kernel_apply,
-    destroy_parts<2, 0>, sizeof(prelu_kernel_saved), false, false, 145};
+alignas(8) static constinit const NodeType prelu_kernel_type = {.name = "prelu_kernel",
+    .apply = prelu_kernel_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(prelu_kernel_saved), .members = 145};
 alignas(8) static constexpr RecordedSchema prelu_kernel_schema =
     {schema_of({.name = "prelu_kernel", .call = "prelu_kernel", .args = args_like_prelu,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -1306,8 +1334,10 @@ static void selu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::selu_backward(g0, input);
   }
 }
-alignas(8) static constinit const NodeType selu_type = {"selu", selu_apply, destroy_parts<1, 0>,
-                                                        sizeof(selu_saved), false, false, 74};
+alignas(8) static constinit const NodeType selu_type = {.name = "selu", .apply = selu_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(selu_saved),
+                                                        .members = 74};
 alignas(8) static constexpr RecordedSchema selu_schema =
     {schema_of({.name = "selu", .call = "selu", .args = args_like_relu6, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1342,9 +1372,9 @@ static void selu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
                              op::logical_not(op::lt(input, 0)), 0);
   }
 }
-alignas(8) static constinit const NodeType selu_backward_type =
-    {"selu_backward", selu_backward_apply, destroy_parts<2, 0>, sizeof(selu_backward_saved), false,
-     false, 49};
+alignas(8) static constinit const NodeType selu_backward_type = {.name = "selu_backward",
+    .apply = selu_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(selu_backward_saved), .members = 49};
 alignas(8) static constexpr RecordedSchema selu_backward_schema =
     {schema_of({.name = "selu_backward", .call = "selu_backward",
                 .args = args_like_gelu_exact_backward, .n_args = 2, .n_outs = 1,
@@ -1368,8 +1398,10 @@ static void celu_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::celu_backward(g0, input, alpha);
   }
 }
-alignas(8) static constinit const NodeType celu_type = {"celu", celu_apply, destroy_parts<1, 0>,
-                                                        sizeof(celu_saved), false, false, 75};
+alignas(8) static constinit const NodeType celu_type = {.name = "celu", .apply = celu_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(celu_saved),
+                                                        .members = 75};
 alignas(8) static constexpr RecordedSchema celu_schema =
     {schema_of({.name = "celu", .call = "celu", .args = args_like_elu, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1405,9 +1437,9 @@ static void celu_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = formula::celu_second(op::mul(g0, grad), input, alpha);
   }
 }
-alignas(8) static constinit const NodeType celu_backward_type =
-    {"celu_backward", celu_backward_apply, destroy_parts<2, 0>, sizeof(celu_backward_saved), false,
-     false, 51};
+alignas(8) static constinit const NodeType celu_backward_type = {.name = "celu_backward",
+    .apply = celu_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(celu_backward_saved), .members = 51};
 alignas(8) static constexpr RecordedSchema celu_backward_schema =
     {schema_of({.name = "celu_backward", .call = "celu_backward", .args = args_like_elu_backward,
                 .n_args = 3, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,

@@ -26,8 +26,10 @@ static void add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = formula::scaled(g0, op::conj(alpha));
   }
 }
-alignas(8) static constinit const NodeType add_type = {"add", add_apply, destroy_parts<0, 0>,
-                                                       sizeof(add_saved), false, false, 12};
+alignas(8) static constinit const NodeType add_type = {.name = "add", .apply = add_apply,
+                                                       .destroy_saved = destroy_parts<0, 0>,
+                                                       .saved_bytes = sizeof(add_saved),
+                                                       .members = 12};
 static double add_flops([[maybe_unused]] const Value* args,
                         [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -58,8 +60,9 @@ constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_add_
     add_into_impl, into_autograd);
 
 // ---- add_scalar ----
-alignas(8) static constinit const NodeType add_scalar_type = {"add", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(add_scalar_saved), false, false, 0};
+alignas(8) static constinit const NodeType add_scalar_type =
+    {.name = "add", .apply = apply_like_add_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(add_scalar_saved), .members = 0};
 static double add_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -106,8 +109,10 @@ static void sub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
-alignas(8) static constinit const NodeType sub_type = {"sub", sub_apply, destroy_parts<0, 0>,
-                                                       sizeof(sub_saved), false, false, 12};
+alignas(8) static constinit const NodeType sub_type = {.name = "sub", .apply = sub_apply,
+                                                       .destroy_saved = destroy_parts<0, 0>,
+                                                       .saved_bytes = sizeof(sub_saved),
+                                                       .members = 12};
 static double sub_flops([[maybe_unused]] const Value* args,
                         [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -139,8 +144,9 @@ constinit Op<void(const Tensor&, const Tensor&, const Scalar&, Tensor&)> op_sub_
 
 // ---- sub_scalar ----
 using sub_scalar_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType sub_scalar_type = {"sub", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(sub_scalar_saved), false, false, 0};
+alignas(8) static constinit const NodeType sub_scalar_type =
+    {.name = "sub", .apply = apply_like_add_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(sub_scalar_saved), .members = 0};
 static double sub_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -187,8 +193,10 @@ static void rsub_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[1] = TensorRef::share(&g0);
   }
 }
-alignas(8) static constinit const NodeType rsub_type = {"rsub", rsub_apply, destroy_parts<0, 0>,
-                                                        sizeof(rsub_saved), false, false, 12};
+alignas(8) static constinit const NodeType rsub_type = {.name = "rsub", .apply = rsub_apply,
+                                                        .destroy_saved = destroy_parts<0, 0>,
+                                                        .saved_bytes = sizeof(rsub_saved),
+                                                        .members = 12};
 alignas(8) static constexpr ArgInfo rsub_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"other", ArgType::kTensor, false, false},
                                                    {"alpha", ArgType::kScalar, false, true, 0,
@@ -212,8 +220,9 @@ static void rsub_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::neg(formula::scaled(g0, op::conj(alpha)));
   }
 }
-alignas(8) static constinit const NodeType rsub_scalar_type = {"rsub", rsub_scalar_apply,
-    destroy_parts<0, 0>, sizeof(rsub_scalar_saved), false, false, 12};
+alignas(8) static constinit const NodeType rsub_scalar_type =
+    {.name = "rsub", .apply = rsub_scalar_apply, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(rsub_scalar_saved), .members = 12};
 static TensorRef rsub_scalar_autograd(Call c, const Tensor& self, const Scalar& other,
                                       const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -257,8 +266,10 @@ static void mul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = op::mul(g0, op::conj(self));
   }
 }
-alignas(8) static constinit const NodeType mul_type = {"mul", mul_apply, destroy_parts<2, 0>,
-                                                       sizeof(mul_saved), false, false, 127};
+alignas(8) static constinit const NodeType mul_type = {.name = "mul", .apply = mul_apply,
+                                                       .destroy_saved = destroy_parts<2, 0>,
+                                                       .saved_bytes = sizeof(mul_saved),
+                                                       .members = 127};
 static TensorRef mul_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -329,8 +340,9 @@ static void mul_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::scaled(g0, op::conj(other));
   }
 }
-alignas(8) static constinit const NodeType mul_scalar_type = {"mul", mul_scalar_apply,
-    destroy_parts<0, 0>, sizeof(mul_scalar_saved), false, false, 13};
+alignas(8) static constinit const NodeType mul_scalar_type =
+    {.name = "mul", .apply = mul_scalar_apply, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(mul_scalar_saved), .members = 13};
 static double mul_scalar_flops([[maybe_unused]] const Value* args,
                                [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -382,8 +394,9 @@ static void div_true_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = op::neg(op::mul(g0, op::conj(op::div_true(op::div_true(self, other), other))));
   }
 }
-alignas(8) static constinit const NodeType div_true_type = {"div_true", div_true_apply,
-    destroy_parts<2, 0>, sizeof(div_true_saved), false, false, 127};
+alignas(8) static constinit const NodeType div_true_type = {.name = "div_true",
+    .apply = div_true_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(div_true_saved), .members = 127};
 static double div_true_flops([[maybe_unused]] const Value* args,
                              [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -443,9 +456,9 @@ static void div_true_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::div_true(g0, op::conj(other));
   }
 }
-alignas(8) static constinit const NodeType div_true_scalar_type =
-    {"div_true", div_true_scalar_apply, destroy_parts<0, 0>, sizeof(div_true_scalar_saved), false,
-     false, 13};
+alignas(8) static constinit const NodeType div_true_scalar_type = {.name = "div_true",
+    .apply = div_true_scalar_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(div_true_scalar_saved), .members = 13};
 static double div_true_scalar_flops([[maybe_unused]] const Value* args,
                                     [[maybe_unused]] const TensorList& outs) {
   return numel_of(first_result(args, outs));
@@ -480,8 +493,9 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_true_scalar_int
 
 // ---- div_floor ----
 using div_floor_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType div_floor_type = {"div_floor", apply_like_div_floor,
-    destroy_parts<0, 0>, sizeof(div_floor_saved), false, false, 0};
+alignas(8) static constinit const NodeType div_floor_type = {.name = "div_floor",
+    .apply = apply_like_div_floor, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(div_floor_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema div_floor_schema =
     {schema_of({.name = "div_floor", .call = "div_floor", .args = args_like_mul, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -507,9 +521,9 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_floor_into =
 
 // ---- div_floor_scalar ----
 using div_floor_scalar_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType div_floor_scalar_type =
-    {"div_floor", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(div_floor_scalar_saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType div_floor_scalar_type = {.name = "div_floor",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(div_floor_scalar_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema div_floor_scalar_schema =
     {schema_of({.name = "div_floor_scalar", .call = "div_floor", .args = args_like_mul_scalar,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -538,8 +552,9 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_div_floor_scalar_in
 
 // ---- div_trunc ----
 using div_trunc_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType div_trunc_type = {"div_trunc", apply_like_div_floor,
-    destroy_parts<0, 0>, sizeof(div_trunc_saved), false, false, 0};
+alignas(8) static constinit const NodeType div_trunc_type = {.name = "div_trunc",
+    .apply = apply_like_div_floor, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(div_trunc_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema div_trunc_schema =
     {schema_of({.name = "div_trunc", .call = "div_trunc", .args = args_like_mul, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -565,9 +580,9 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_div_trunc_into =
 
 // ---- div_trunc_scalar ----
 using div_trunc_scalar_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType div_trunc_scalar_type =
-    {"div_trunc", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(div_trunc_scalar_saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType div_trunc_scalar_type = {.name = "div_trunc",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(div_trunc_scalar_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema div_trunc_scalar_schema =
     {schema_of({.name = "div_trunc_scalar", .call = "div_trunc", .args = args_like_mul_scalar,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -812,8 +827,9 @@ static void rest_trunc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::neg(op::mul(g0, op::div_trunc(self, other)));
   }
 }
-alignas(8) static constinit const NodeType rest_trunc_type = {"rest_trunc", rest_trunc_apply,
-    destroy_parts<2, 0>, sizeof(rest_trunc_saved), false, false, 127};
+alignas(8) static constinit const NodeType rest_trunc_type = {.name = "rest_trunc",
+    .apply = rest_trunc_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(rest_trunc_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema rest_trunc_schema =
     {schema_of({.name = "rest_trunc", .call = "rest_trunc", .args = args_like_rest_trunc,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -825,9 +841,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_trunc =
 
 // ---- rest_trunc_scalar ----
 using rest_trunc_scalar_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType rest_trunc_scalar_type =
-    {"rest_trunc", apply_like_add_scalar, destroy_parts<0, 0>, sizeof(rest_trunc_scalar_saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType rest_trunc_scalar_type = {.name = "rest_trunc",
+    .apply = apply_like_add_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(rest_trunc_scalar_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema rest_trunc_scalar_schema =
     {schema_of({.name = "rest_trunc_scalar", .call = "rest_trunc",
                 .args = args_like_rest_trunc_scalar, .n_args = 2, .n_outs = 1,
@@ -857,8 +873,9 @@ static void rest_floor_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::neg(op::mul(g0, op::div_floor(self, other)));
   }
 }
-alignas(8) static constinit const NodeType rest_floor_type = {"rest_floor", rest_floor_apply,
-    destroy_parts<2, 0>, sizeof(rest_floor_saved), false, false, 127};
+alignas(8) static constinit const NodeType rest_floor_type = {.name = "rest_floor",
+    .apply = rest_floor_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(rest_floor_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema rest_floor_schema =
     {schema_of({.name = "rest_floor", .call = "rest_floor", .args = args_like_rest_trunc,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -870,9 +887,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_rest_floor =
 
 // ---- rest_floor_scalar ----
 using rest_floor_scalar_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType rest_floor_scalar_type =
-    {"rest_floor", apply_like_add_scalar, destroy_parts<0, 0>, sizeof(rest_floor_scalar_saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType rest_floor_scalar_type = {.name = "rest_floor",
+    .apply = apply_like_add_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(rest_floor_scalar_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema rest_floor_scalar_schema =
     {schema_of({.name = "rest_floor_scalar", .call = "rest_floor",
                 .args = args_like_rest_trunc_scalar, .n_args = 2, .n_outs = 1,
@@ -906,8 +923,8 @@ static void atan2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::neg(formula::atan2_backward(g0, self, other, self));
   }
 }
-alignas(8) static constinit const NodeType atan2_type = {"atan2", atan2_apply, destroy_parts<2, 0>,
-    sizeof(atan2_saved), false, false, 127};
+alignas(8) static constinit const NodeType atan2_type = {.name = "atan2", .apply = atan2_apply,
+    .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(atan2_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema atan2_schema =
     {schema_of({.name = "atan2", .call = "atan2", .args = args_like_mul, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -939,8 +956,10 @@ static void neg_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::neg(g0);
   }
 }
-alignas(8) static constinit const NodeType neg_type = {"neg", neg_apply, destroy_parts<0, 0>,
-                                                       sizeof(neg_saved), false, false, 0};
+alignas(8) static constinit const NodeType neg_type = {.name = "neg", .apply = neg_apply,
+                                                       .destroy_saved = destroy_parts<0, 0>,
+                                                       .saved_bytes = sizeof(neg_saved),
+                                                       .members = 0};
 alignas(8) static constexpr RecordedSchema neg_schema =
     {schema_of({.name = "neg", .call = "neg", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -988,8 +1007,10 @@ static void pow_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[1] = formula::pow_backward_exponent(g0, self, exponent, r0);
   }
 }
-alignas(8) static constinit const NodeType pow_type = {"pow", pow_apply, destroy_parts<3, 0>,
-                                                       sizeof(pow_saved), false, false, 118};
+alignas(8) static constinit const NodeType pow_type = {.name = "pow", .apply = pow_apply,
+                                                       .destroy_saved = destroy_parts<3, 0>,
+                                                       .saved_bytes = sizeof(pow_saved),
+                                                       .members = 118};
 static TensorRef pow_autograd(Call c, const Tensor& self, const Tensor& exponent) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(exponent);
@@ -1085,8 +1106,9 @@ static void pow_number_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::pow_scalar_backward(g0, self, exponent);
   }
 }
-alignas(8) static constinit const NodeType pow_number_type = {"pow_number", pow_number_apply,
-    destroy_parts<1, 0>, sizeof(pow_number_saved), false, false, 106};
+alignas(8) static constinit const NodeType pow_number_type = {.name = "pow_number",
+    .apply = pow_number_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(pow_number_saved), .members = 106};
 alignas(8) static constexpr ArgInfo pow_number_args[] = {{"self", ArgType::kTensor, false, false},
     {"exponent", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema pow_number_schema =
@@ -1117,8 +1139,8 @@ static void pow_base_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::pow_base_backward(g0, self, exponent, r0);
   }
 }
-alignas(8) static constinit const NodeType pow_base_type = {"pow", pow_base_apply,
-    destroy_parts<2, 0>, sizeof(pow_base_saved), false, false, 46};
+alignas(8) static constinit const NodeType pow_base_type = {.name = "pow", .apply = pow_base_apply,
+    .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(pow_base_saved), .members = 46};
 static TensorRef pow_base_autograd(Call c, const Scalar& self, const Tensor& exponent) {
   const bool n0 = needs_grad(exponent);
   if (!(n0)) return redispatch(op_pow_base, c.keys & kBelowAutograd, self, exponent);
@@ -1154,8 +1176,9 @@ constinit Op<void(const Scalar&, const Tensor&, Tensor&)> op_pow_base_into =
 
 // ---- maximum ----
 using maximum_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType maximum_type = {"max", apply_like_maximum,
-    destroy_parts<2, 0>, sizeof(maximum_saved), false, false, 127};
+alignas(8) static constinit const NodeType maximum_type =
+    {.name = "max", .apply = apply_like_maximum, .destroy_saved = destroy_parts<2, 0>,
+     .saved_bytes = sizeof(maximum_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema maximum_schema =
     {schema_of({.name = "maximum", .call = "maximum", .args = args_like_mul, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1187,9 +1210,9 @@ static void greater_share_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[0] = op::greater_share(g0, self, other);
   }
 }
-alignas(8) static constinit const NodeType greater_share_type =
-    {"greater_share", greater_share_apply, destroy_parts<2, 0>, sizeof(greater_share_saved), false,
-     false, 127};
+alignas(8) static constinit const NodeType greater_share_type = {.name = "greater_share",
+    .apply = greater_share_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(greater_share_saved), .members = 127};
 static TensorRef greater_share_autograd(Call c, const Tensor& grad, const Tensor& self,
                                         const Tensor& other) {
   const bool n0 = needs_grad(grad);
@@ -1215,8 +1238,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&)> op_greater_
 
 // ---- minimum ----
 using minimum_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType minimum_type = {"min", apply_like_minimum,
-    destroy_parts<2, 0>, sizeof(minimum_saved), false, false, 127};
+alignas(8) static constinit const NodeType minimum_type =
+    {.name = "min", .apply = apply_like_minimum, .destroy_saved = destroy_parts<2, 0>,
+     .saved_bytes = sizeof(minimum_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema minimum_schema =
     {schema_of({.name = "minimum", .call = "minimum", .args = args_like_mul, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1249,8 +1273,9 @@ static void clamp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = formula::clamp_backward(g0, self, min, max);
   }
 }
-alignas(8) static constinit const NodeType clamp_type = {"clamp", clamp_apply,
-    destroy_saved<clamp_saved>, sizeof(clamp_saved), false, false, 102};
+alignas(8) static constinit const NodeType clamp_type = {.name = "clamp", .apply = clamp_apply,
+    .destroy_saved = destroy_saved<clamp_saved>, .saved_bytes = sizeof(clamp_saved),
+    .members = 102};
 static TensorRef clamp_autograd(Call c, const Tensor& self, const Scalar* min, const Scalar* max) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clamp, c.keys & kBelowAutograd, self, min, max);
@@ -1384,9 +1409,9 @@ static void clamp_between_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[2] = formula::clamp_share(g0, self, min, max, 2);
   }
 }
-alignas(8) static constinit const NodeType clamp_between_type =
-    {"clamp_between", clamp_between_apply, destroy_parts<3, 0>, sizeof(clamp_between_saved), false,
-     false, 126};
+alignas(8) static constinit const NodeType clamp_between_type = {.name = "clamp_between",
+    .apply = clamp_between_apply, .destroy_saved = destroy_parts<3, 0>,
+    .saved_bytes = sizeof(clamp_between_saved), .members = 126};
 static TensorRef clamp_between_autograd(Call c, const Tensor& self, const Tensor& min,
                                         const Tensor& max) {
   const bool n0 = needs_grad(self);
@@ -1432,8 +1457,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&, const Tensor&, int64_t)> op
 
 // ---- clamp_min ----
 using clamp_min_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType clamp_min_type = {"clamp_min", apply_like_maximum,
-    destroy_parts<2, 0>, sizeof(clamp_min_saved), false, false, 125};
+alignas(8) static constinit const NodeType clamp_min_type = {.name = "clamp_min",
+    .apply = apply_like_maximum, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(clamp_min_saved), .members = 125};
 alignas(8) static constexpr ArgInfo clamp_min_args[] = {{"self", ArgType::kTensor, false, false},
                                                         {"min", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
@@ -1473,9 +1499,9 @@ static void clamp_min_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = formula::maximum_backward(g0, self, min);
   }
 }
-alignas(8) static constinit const NodeType clamp_min_scalar_type =
-    {"clamp_min", clamp_min_scalar_apply, destroy_parts<1, 0>, sizeof(clamp_min_scalar_saved),
-     false, false, 108};
+alignas(8) static constinit const NodeType clamp_min_scalar_type = {.name = "clamp_min",
+    .apply = clamp_min_scalar_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(clamp_min_scalar_saved), .members = 108};
 alignas(8) static constexpr ArgInfo clamp_min_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"min", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
@@ -1507,8 +1533,9 @@ constinit Op<void(const Tensor&, const Scalar&, Tensor&)> op_clamp_min_scalar_in
 
 // ---- clamp_max ----
 using clamp_max_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType clamp_max_type = {"clamp_max", apply_like_minimum,
-    destroy_parts<2, 0>, sizeof(clamp_max_saved), false, false, 124};
+alignas(8) static constinit const NodeType clamp_max_type = {.name = "clamp_max",
+    .apply = apply_like_minimum, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(clamp_max_saved), .members = 124};
 alignas(8) static constexpr ArgInfo clamp_max_args[] = {{"self", ArgType::kTensor, false, false},
                                                         {"max", ArgType::kTensor, false, false},
                                                         {"dst", ArgType::kTensor, true, false}};
@@ -1548,9 +1575,9 @@ static void clamp_max_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = formula::minimum_backward(g0, self, max);
   }
 }
-alignas(8) static constinit const NodeType clamp_max_scalar_type =
-    {"clamp_max", clamp_max_scalar_apply, destroy_parts<1, 0>, sizeof(clamp_max_scalar_saved),
-     false, false, 107};
+alignas(8) static constinit const NodeType clamp_max_scalar_type = {.name = "clamp_max",
+    .apply = clamp_max_scalar_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(clamp_max_scalar_saved), .members = 107};
 alignas(8) static constexpr ArgInfo clamp_max_scalar_args[] =
     {{"self", ArgType::kTensor, false, false}, {"max", ArgType::kScalar, false, false},
      {"dst", ArgType::kTensor, true, false}};
@@ -1607,8 +1634,10 @@ static void fmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
                                        0));
   }
 }
-alignas(8) static constinit const NodeType fmax_type = {"fmax", fmax_apply, destroy_parts<2, 0>,
-                                                        sizeof(fmax_saved), false, false, 127};
+alignas(8) static constinit const NodeType fmax_type = {.name = "fmax", .apply = fmax_apply,
+                                                        .destroy_saved = destroy_parts<2, 0>,
+                                                        .saved_bytes = sizeof(fmax_saved),
+                                                        .members = 127};
 alignas(8) static constexpr RecordedSchema fmax_schema =
     {schema_of({.name = "fmax", .call = "fmax", .args = args_like_mul, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1650,8 +1679,10 @@ static void fmin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
                                        0));
   }
 }
-alignas(8) static constinit const NodeType fmin_type = {"fmin", fmin_apply, destroy_parts<2, 0>,
-                                                        sizeof(fmin_saved), false, false, 127};
+alignas(8) static constinit const NodeType fmin_type = {.name = "fmin", .apply = fmin_apply,
+                                                        .destroy_saved = destroy_parts<2, 0>,
+                                                        .saved_bytes = sizeof(fmin_saved),
+                                                        .members = 127};
 alignas(8) static constexpr RecordedSchema fmin_schema =
     {schema_of({.name = "fmin", .call = "fmin", .args = args_like_mul, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1684,8 +1715,9 @@ static void copysign_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType copysign_type = {"copysign", copysign_apply,
-    destroy_parts<2, 0>, sizeof(copysign_saved), false, false, 133};
+alignas(8) static constinit const NodeType copysign_type = {.name = "copysign",
+    .apply = copysign_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(copysign_saved), .members = 133};
 static TensorRef copysign_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1755,9 +1787,9 @@ static void copysign_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = formula::copysign_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType copysign_scalar_type =
-    {"copysign", copysign_scalar_apply, destroy_parts<2, 0>, sizeof(copysign_scalar_saved), false,
-     false, 133};
+alignas(8) static constinit const NodeType copysign_scalar_type = {.name = "copysign",
+    .apply = copysign_scalar_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(copysign_scalar_saved), .members = 133};
 static TensorRef copysign_scalar_autograd(Call c, const Tensor& self, const Scalar& other) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_copysign_scalar, c.keys & kBelowAutograd, self, other);
@@ -1835,8 +1867,8 @@ static void hypot_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::mul(g0, op::div_true(other, r0));
   }
 }
-alignas(8) static constinit const NodeType hypot_type = {"hypot", hypot_apply, destroy_parts<3, 0>,
-    sizeof(hypot_saved), false, false, 131};
+alignas(8) static constinit const NodeType hypot_type = {.name = "hypot", .apply = hypot_apply,
+    .destroy_saved = destroy_parts<3, 0>, .saved_bytes = sizeof(hypot_saved), .members = 131};
 static TensorRef hypot_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -1915,8 +1947,9 @@ static void logaddexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::div_true(g0, op::conj(op::add(op::exp(op::sub(self, other)), 1)));
   }
 }
-alignas(8) static constinit const NodeType logaddexp_type = {"logaddexp", logaddexp_apply,
-    destroy_parts<2, 0>, sizeof(logaddexp_saved), false, false, 127};
+alignas(8) static constinit const NodeType logaddexp_type = {.name = "logaddexp",
+    .apply = logaddexp_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(logaddexp_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema logaddexp_schema =
     {schema_of({.name = "logaddexp", .call = "logaddexp", .args = args_like_mul, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1954,8 +1987,9 @@ static void logaddexp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::div_true(g0, op::add(op::exp2(op::sub(self, other)), 1));
   }
 }
-alignas(8) static constinit const NodeType logaddexp2_type = {"logaddexp2", logaddexp2_apply,
-    destroy_parts<2, 0>, sizeof(logaddexp2_saved), false, false, 127};
+alignas(8) static constinit const NodeType logaddexp2_type = {.name = "logaddexp2",
+    .apply = logaddexp2_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(logaddexp2_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema logaddexp2_schema =
     {schema_of({.name = "logaddexp2", .call = "logaddexp2", .args = args_like_mul, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -2020,9 +2054,9 @@ constinit Op<void(const Tensor&, const Tensor&, Tensor&)> op_nextafter_into =
 
 // ---- next_number ----
 using next_number_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType next_number_type =
-    {"next_number", apply_like_next_number, destroy_parts<2, 0>, sizeof(next_number_saved), false,
-     false, 127};
+alignas(8) static constinit const NodeType next_number_type = {.name = "next_number",
+    .apply = apply_like_next_number, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(next_number_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema next_number_schema =
     {schema_of({.name = "next_number", .call = "next_number", .args = args_like_rest_trunc,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -2034,8 +2068,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_number =
 
 // ---- next_bf16 ----
 using next_bf16_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType next_bf16_type = {"next_bf16", apply_like_next_number,
-    destroy_parts<2, 0>, sizeof(next_bf16_saved), false, false, 127};
+alignas(8) static constinit const NodeType next_bf16_type = {.name = "next_bf16",
+    .apply = apply_like_next_number, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(next_bf16_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema next_bf16_schema =
     {schema_of({.name = "next_bf16", .call = "next_bf16", .args = args_like_rest_trunc, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -2047,8 +2082,9 @@ constinit Op<TensorRef(const Tensor&, const Tensor&)> op_next_bf16 =
 
 // ---- next_f16 ----
 using next_f16_saved = gelu_exact_backward_saved;
-alignas(8) static constinit const NodeType next_f16_type = {"next_f16", apply_like_next_number,
-    destroy_parts<2, 0>, sizeof(next_f16_saved), false, false, 127};
+alignas(8) static constinit const NodeType next_f16_type = {.name = "next_f16",
+    .apply = apply_like_next_number, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(next_f16_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema next_f16_schema =
     {schema_of({.name = "next_f16", .call = "next_f16", .args = args_like_rest_trunc, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -2150,9 +2186,9 @@ static void frexp_mantissa_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::mul(g0, op::exp2(op::neg(op::frexp_exponent(self))));
   }
 }
-alignas(8) static constinit const NodeType frexp_mantissa_type =
-    {"frexp_mantissa", frexp_mantissa_apply, destroy_parts<1, 0>, sizeof(frexp_mantissa_saved),
-     false, false, 100};
+alignas(8) static constinit const NodeType frexp_mantissa_type = {.name = "frexp_mantissa",
+    .apply = frexp_mantissa_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(frexp_mantissa_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema frexp_mantissa_schema =
     {schema_of({.name = "frexp_mantissa", .call = "frexp_mantissa", .args = args_like_relu,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -2257,8 +2293,10 @@ static void lerp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[2] = op::mul(g0, op::conj(op::sub(end, self)));
   }
 }
-alignas(8) static constinit const NodeType lerp_type = {"lerp", lerp_apply, destroy_parts<3, 0>,
-                                                        sizeof(lerp_saved), false, false, 117};
+alignas(8) static constinit const NodeType lerp_type = {.name = "lerp", .apply = lerp_apply,
+                                                        .destroy_saved = destroy_parts<3, 0>,
+                                                        .saved_bytes = sizeof(lerp_saved),
+                                                        .members = 117};
 static TensorRef lerp_autograd(Call c, const Tensor& self, const Tensor& end,
                                const Tensor& weight) {
   const bool n0 = needs_grad(self);
@@ -2343,8 +2381,9 @@ static void lerp_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = formula::scaled(g0, op::conj(weight));
   }
 }
-alignas(8) static constinit const NodeType lerp_scalar_type = {"lerp", lerp_scalar_apply,
-    destroy_parts<0, 0>, sizeof(lerp_scalar_saved), false, false, 14};
+alignas(8) static constinit const NodeType lerp_scalar_type =
+    {.name = "lerp", .apply = lerp_scalar_apply, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(lerp_scalar_saved), .members = 14};
 alignas(8) static constexpr ArgInfo lerp_scalar_args[] = {{"self", ArgType::kTensor, false, false},
     {"end", ArgType::kTensor, false, false}, {"weight", ArgType::kScalar, false, false},
     {"dst", ArgType::kTensor, true, false}};
@@ -2399,8 +2438,9 @@ static void addcmul_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[2] = op::mul(g0, op::conj(formula::scaled(tensor1, value)));
   }
 }
-alignas(8) static constinit const NodeType addcmul_type = {"addcmul", addcmul_apply,
-    destroy_parts<2, 0>, sizeof(addcmul_saved), false, false, 147};
+alignas(8) static constinit const NodeType addcmul_type =
+    {.name = "addcmul", .apply = addcmul_apply, .destroy_saved = destroy_parts<2, 0>,
+     .saved_bytes = sizeof(addcmul_saved), .members = 147};
 static TensorRef addcmul_autograd(Call c, const Tensor& self, const Tensor& tensor1,
                                   const Tensor& tensor2, const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -2502,8 +2542,9 @@ static void addcdiv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
                                               op::mul(tensor2, tensor2)))));
   }
 }
-alignas(8) static constinit const NodeType addcdiv_type = {"addcdiv", addcdiv_apply,
-    destroy_parts<2, 0>, sizeof(addcdiv_saved), false, false, 147};
+alignas(8) static constinit const NodeType addcdiv_type =
+    {.name = "addcdiv", .apply = addcdiv_apply, .destroy_saved = destroy_parts<2, 0>,
+     .saved_bytes = sizeof(addcdiv_saved), .members = 147};
 static TensorRef addcdiv_autograd(Call c, const Tensor& self, const Tensor& tensor1,
                                   const Tensor& tensor2, const Scalar& value) {
   const bool n0 = needs_grad(self);

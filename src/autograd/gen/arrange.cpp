@@ -26,8 +26,10 @@ static void cat_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     for (int64_t i = 0; i < n.n_edges; i++) out[i] = std::move(r[i]);
   }
 }
-alignas(8) static constinit const NodeType cat_type = {"cat", cat_apply, destroy_saved<ShapeList>,
-                                                       sizeof(cat_saved), false, false, 3};
+alignas(8) static constinit const NodeType cat_type = {.name = "cat", .apply = cat_apply,
+                                                       .destroy_saved = destroy_saved<ShapeList>,
+                                                       .saved_bytes = sizeof(cat_saved),
+                                                       .members = 3};
 static TensorRef cat_autograd(Call c, TensorSpan tensors, int64_t dim) {
   if (!needs_grad(tensors)) return redispatch(op_cat, c.keys & kBelowAutograd, tensors, dim);
   NodeRef node = new_node(&cat_type, tensors.n, 1);
@@ -96,8 +98,9 @@ static void split_with_sizes_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = op::cat(all_grads, dim);
   }
 }
-alignas(8) static constinit const NodeType split_with_sizes_type = {"split", split_with_sizes_apply,
-    destroy_parts<0, 0>, sizeof(split_with_sizes_saved), false, false, 4};
+alignas(8) static constinit const NodeType split_with_sizes_type =
+    {.name = "split", .apply = split_with_sizes_apply, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(split_with_sizes_saved), .members = 4};
 static TensorList split_with_sizes_autograd(Call c, const Tensor& self, Ints split_sizes,
                                             int64_t dim) {
   const bool n0 = needs_grad(self);
@@ -147,8 +150,10 @@ static void flip_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::flip(g0, dims);
   }
 }
-alignas(8) static constinit const NodeType flip_type = {"flip", flip_apply, destroy_parts<0, 1>,
-                                                        sizeof(flip_saved), false, false, 16};
+alignas(8) static constinit const NodeType flip_type = {.name = "flip", .apply = flip_apply,
+                                                        .destroy_saved = destroy_parts<0, 1>,
+                                                        .saved_bytes = sizeof(flip_saved),
+                                                        .members = 16};
 alignas(8) static constexpr RecordedSchema flip_schema =
     {schema_of({.name = "flip", .call = "flip", .args = args_like_flip, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
@@ -171,8 +176,10 @@ static void roll_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::roll_backward(g0, shifts, dims);
   }
 }
-alignas(8) static constinit const NodeType roll_type = {"roll", roll_apply, destroy_parts<0, 2>,
-                                                        sizeof(roll_saved), false, false, 30};
+alignas(8) static constinit const NodeType roll_type = {.name = "roll", .apply = roll_apply,
+                                                        .destroy_saved = destroy_parts<0, 2>,
+                                                        .saved_bytes = sizeof(roll_saved),
+                                                        .members = 30};
 static TensorRef roll_autograd(Call c, const Tensor& self, Ints shifts, Ints dims) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_roll, c.keys & kBelowAutograd, self, shifts, dims);
@@ -242,9 +249,9 @@ static void constant_pad_nd_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = formula::constant_unpad(g0, pad);
   }
 }
-alignas(8) static constinit const NodeType constant_pad_nd_type =
-    {"constant_pad_nd", constant_pad_nd_apply, destroy_parts<0, 1>, sizeof(constant_pad_nd_saved),
-     false, false, 21};
+alignas(8) static constinit const NodeType constant_pad_nd_type = {.name = "constant_pad_nd",
+    .apply = constant_pad_nd_apply, .destroy_saved = destroy_parts<0, 1>,
+    .saved_bytes = sizeof(constant_pad_nd_saved), .members = 21};
 static TensorRef constant_pad_nd_autograd(Call c, const Tensor& self, Ints pad,
                                           const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -288,8 +295,9 @@ static void pad_indexed_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::pad_indexed_backward(g0, self, pad, mode);
   }
 }
-alignas(8) static constinit const NodeType pad_indexed_type = {"pad_indexed", pad_indexed_apply,
-    destroy_parts<1, 1>, sizeof(pad_indexed_saved), false, false, 115};
+alignas(8) static constinit const NodeType pad_indexed_type = {.name = "pad_indexed",
+    .apply = pad_indexed_apply, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(pad_indexed_saved), .members = 115};
 static TensorRef pad_indexed_autograd(Call c, const Tensor& self, Ints pad, int64_t mode) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_pad_indexed, c.keys & kBelowAutograd, self, pad, mode);
@@ -335,9 +343,10 @@ static void pad_indexed_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType pad_indexed_backward_type = {"pad_indexed_backward",
-    pad_indexed_backward_apply, destroy_parts<0, 1>, sizeof(pad_indexed_backward_saved), false,
-    false, 22};
+alignas(8) static constinit const NodeType pad_indexed_backward_type =
+    {.name = "pad_indexed_backward", .apply = pad_indexed_backward_apply,
+     .destroy_saved = destroy_parts<0, 1>, .saved_bytes = sizeof(pad_indexed_backward_saved),
+     .members = 22};
 static TensorRef pad_indexed_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                Ints pad, int64_t mode) {
   const bool n0 = needs_grad(grad);

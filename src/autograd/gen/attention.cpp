@@ -91,9 +91,9 @@ static void native_attention_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
                                           rng);
   }
 }
-alignas(8) static constinit const NodeType native_attention_type = {"native_attention",
-    native_attention_apply, destroy_saved<native_attention_saved>, sizeof(native_attention_saved),
-    false, false, 97};
+alignas(8) static constinit const NodeType native_attention_type = {.name = "native_attention",
+    .apply = native_attention_apply, .destroy_saved = destroy_saved<native_attention_saved>,
+    .saved_bytes = sizeof(native_attention_saved), .members = 97};
 static TensorPair native_attention_autograd(Call c, const Tensor& query, const Tensor& key,
                                             const Tensor& value, const Tensor* mask,
                                             double dropout_p, bool causal, double scale,

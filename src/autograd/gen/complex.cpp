@@ -80,9 +80,9 @@ constinit Op<void(const Tensor&, Tensor&)> op_angle_into = make_op<void, const T
 
 // ---- angle_of_real ----
 using angle_of_real_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType angle_of_real_type =
-    {"angle_of_real", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(angle_of_real_saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType angle_of_real_type = {.name = "angle_of_real",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(angle_of_real_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema angle_of_real_schema =
     {schema_of({.name = "angle_of_real", .call = "angle_of_real", .args = args_like_relu,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -129,8 +129,9 @@ static void conj_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::conj(g0);
   }
 }
-alignas(8) static constinit const NodeType conj_copy_type = {"conj_copy", conj_copy_apply,
-    destroy_parts<0, 0>, sizeof(conj_copy_saved), false, false, 0};
+alignas(8) static constinit const NodeType conj_copy_type = {.name = "conj_copy",
+    .apply = conj_copy_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(conj_copy_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema conj_copy_schema =
     {schema_of({.name = "conj_copy", .call = "conj_copy", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -165,8 +166,9 @@ static void view_as_real_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::view_as_complex(op::contiguous(g0));
   }
 }
-alignas(8) static constinit const NodeType view_as_real_type = {"view_as_real", view_as_real_apply,
-    destroy_parts<0, 0>, sizeof(view_as_real_saved), false, false, 0};
+alignas(8) static constinit const NodeType view_as_real_type = {.name = "view_as_real",
+    .apply = view_as_real_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(view_as_real_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema view_as_real_schema =
     {schema_of({.name = "view_as_real", .call = "view_as_real", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
@@ -185,9 +187,9 @@ static void view_as_complex_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::view_as_real(op::contiguous(g0));
   }
 }
-alignas(8) static constinit const NodeType view_as_complex_type =
-    {"view_as_complex", view_as_complex_apply, destroy_parts<0, 0>, sizeof(view_as_complex_saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType view_as_complex_type = {.name = "view_as_complex",
+    .apply = view_as_complex_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(view_as_complex_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema view_as_complex_schema =
     {schema_of({.name = "view_as_complex", .call = "view_as_complex", .args = args_like_relu,
                 .n_args = 1, .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,

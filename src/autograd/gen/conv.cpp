@@ -139,8 +139,9 @@ static void convolution_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType convolution_type = {"convolution", convolution_apply,
-    destroy_parts<2, 4>, sizeof(convolution_saved), false, false, 85};
+alignas(8) static constinit const NodeType convolution_type = {.name = "convolution",
+    .apply = convolution_apply, .destroy_saved = destroy_parts<2, 4>,
+    .saved_bytes = sizeof(convolution_saved), .members = 85};
 static TensorRef convolution_autograd(Call c, const Tensor& input, const Tensor& weight,
                                       const Tensor* bias, Ints stride, Ints padding, Ints dilation,
                                       bool transposed, Ints output_padding, int64_t groups) {
@@ -228,9 +229,10 @@ static void convolution_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType convolution_backward_type = {"convolution_backward",
-    convolution_backward_apply, destroy_parts<3, 4>, sizeof(convolution_backward_saved), false,
-    false, 56};
+alignas(8) static constinit const NodeType convolution_backward_type =
+    {.name = "convolution_backward", .apply = convolution_backward_apply,
+     .destroy_saved = destroy_parts<3, 4>, .saved_bytes = sizeof(convolution_backward_saved),
+     .members = 56};
 static TensorTriple convolution_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                   const Tensor& weight, Ints stride, Ints padding,
                                                   Ints dilation, bool transposed,

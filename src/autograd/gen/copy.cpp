@@ -27,8 +27,8 @@ static void copy__apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = formula::on_device(g0, s.src_device);
   }
 }
-alignas(8) static constinit const NodeType copy__type = {"copy_", copy__apply, destroy_parts<0, 0>,
-    sizeof(copy__saved), false, false, 154};
+alignas(8) static constinit const NodeType copy__type = {.name = "copy_", .apply = copy__apply,
+    .destroy_saved = destroy_parts<0, 0>, .saved_bytes = sizeof(copy__saved), .members = 154};
 static void copy__autograd(Call c, Tensor& self, const Tensor& src) {
   check_tracked(self);
   const bool n0 = needs_grad(self);
@@ -56,8 +56,9 @@ constinit Op<void(Tensor&, const Tensor&)> op_copy_ = make_op<void, Tensor&,
 
 // ---- clone ----
 using clone_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType clone_type = {"clone", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(clone_saved), false, false, 0};
+alignas(8) static constinit const NodeType clone_type =
+    {.name = "clone", .apply = apply_like_add_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(clone_saved), .members = 0};
 static TensorRef clone_autograd(Call c, const Tensor& self, int64_t memory_format) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_clone, c.keys & kBelowAutograd, self, memory_format);
@@ -99,8 +100,9 @@ static void to_dtype_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::to_dtype(g0, s.self_dtype);
   }
 }
-alignas(8) static constinit const NodeType to_dtype_type = {"to_dtype", to_dtype_apply,
-    destroy_parts<0, 0>, sizeof(to_dtype_saved), false, false, 1};
+alignas(8) static constinit const NodeType to_dtype_type = {.name = "to_dtype",
+    .apply = to_dtype_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(to_dtype_saved), .members = 1};
 static TensorRef to_dtype_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_to_dtype, c.keys & kBelowAutograd, self, dtype);
@@ -135,8 +137,9 @@ static void to_device_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::to_device(g0, s.self_device);
   }
 }
-alignas(8) static constinit const NodeType to_device_type = {"to_device", to_device_apply,
-    destroy_parts<0, 0>, sizeof(to_device_saved), false, false, 153};
+alignas(8) static constinit const NodeType to_device_type = {.name = "to_device",
+    .apply = to_device_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(to_device_saved), .members = 153};
 static TensorRef to_device_autograd(Call c, const Tensor& self, Device device) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_to_device, c.keys & kBelowAutograd, self, device);
@@ -185,8 +188,9 @@ constinit Op<TensorRef(const Tensor&)> op_contiguous =
 
 // ---- zero_ ----
 using zero__saved = add_scalar_saved;
-alignas(8) static constinit const NodeType zero__type = {"zero_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(zero__saved), false, false, 0};
+alignas(8) static constinit const NodeType zero__type =
+    {.name = "zero_", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(zero__saved), .members = 0};
 alignas(8) static constexpr RecordedSchema zero__schema =
     {schema_of({.name = "zero_", .call = "zero_", .args = args_like_relu_, .n_args = 1, .n_outs = 0,
                 .differentiable = true, .leaf = true, .kind = OpKind::kCopy,
@@ -196,8 +200,9 @@ constinit Op<void(Tensor&)> op_zero_ = make_op<void, Tensor&>(&zero__schema, imp
 
 // ---- fill_ ----
 using fill__saved = add_scalar_saved;
-alignas(8) static constinit const NodeType fill__type = {"fill_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(fill__saved), false, false, 0};
+alignas(8) static constinit const NodeType fill__type =
+    {.name = "fill_", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(fill__saved), .members = 0};
 alignas(8) static constexpr ArgInfo fill__args[] = {{"self", ArgType::kTensor, true, false},
                                                     {"value", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema fill__schema =
@@ -209,9 +214,9 @@ constinit Op<void(Tensor&, const Scalar&)> op_fill_ = make_op<void, Tensor&,
 
 // ---- fill ----
 using fill_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType fill_type = {"fill", apply_like_div_floor_scalar,
-                                                        destroy_parts<0, 0>, sizeof(fill_saved),
-                                                        false, false, 0};
+alignas(8) static constinit const NodeType fill_type =
+    {.name = "fill", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(fill_saved), .members = 0};
 alignas(8) static constexpr ArgInfo fill_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"value", ArgType::kScalar, false, false}};
 alignas(8) static constexpr RecordedSchema fill_schema =
@@ -237,8 +242,9 @@ static void fill_tensor_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = op::to_dtype(op::sum(g0), s.value_dtype);
   }
 }
-alignas(8) static constinit const NodeType fill_tensor_type = {"fill", fill_tensor_apply,
-    destroy_parts<0, 0>, sizeof(fill_tensor_saved), false, false, 2};
+alignas(8) static constinit const NodeType fill_tensor_type =
+    {.name = "fill", .apply = fill_tensor_apply, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(fill_tensor_saved), .members = 2};
 static TensorRef fill_tensor_autograd(Call c, const Tensor& self, const Tensor& value) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(value);

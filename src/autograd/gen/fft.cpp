@@ -427,8 +427,9 @@ static void fft_c2c_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::fft_c2c_backward(g0, dim, inverse, scale);
   }
 }
-alignas(8) static constinit const NodeType fft_c2c_type = {"fft_c2c", fft_c2c_apply,
-    destroy_parts<0, 0>, sizeof(fft_c2c_saved), false, false, 6};
+alignas(8) static constinit const NodeType fft_c2c_type =
+    {.name = "fft_c2c", .apply = fft_c2c_apply, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(fft_c2c_saved), .members = 6};
 static TensorRef fft_c2c_autograd(Call c, const Tensor& self, int64_t dim, bool inverse,
                                   double scale) {
   const bool n0 = needs_grad(self);
@@ -470,8 +471,9 @@ static void fft_r2c_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::fft_r2c_backward(g0, Ints(s.self_shape), dim, inverse, scale);
   }
 }
-alignas(8) static constinit const NodeType fft_r2c_type = {"fft_r2c", fft_r2c_apply,
-    destroy_parts<0, 1>, sizeof(fft_r2c_saved), false, false, 25};
+alignas(8) static constinit const NodeType fft_r2c_type =
+    {.name = "fft_r2c", .apply = fft_r2c_apply, .destroy_saved = destroy_parts<0, 1>,
+     .saved_bytes = sizeof(fft_r2c_saved), .members = 25};
 static TensorRef fft_r2c_autograd(Call c, const Tensor& self, int64_t dim, bool inverse,
                                   double scale) {
   const bool n0 = needs_grad(self);
@@ -515,8 +517,9 @@ static void fft_c2r_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::fft_c2r_backward(g0, dim, length, inverse, scale);
   }
 }
-alignas(8) static constinit const NodeType fft_c2r_type = {"fft_c2r", fft_c2r_apply,
-    destroy_parts<0, 0>, sizeof(fft_c2r_saved), false, false, 8};
+alignas(8) static constinit const NodeType fft_c2r_type =
+    {.name = "fft_c2r", .apply = fft_c2r_apply, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(fft_c2r_saved), .members = 8};
 static TensorRef fft_c2r_autograd(Call c, const Tensor& self, int64_t dim, int64_t length,
                                   bool inverse, double scale) {
   const bool n0 = needs_grad(self);

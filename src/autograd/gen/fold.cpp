@@ -32,8 +32,8 @@ static void im2col_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
                                       stride);
   }
 }
-alignas(8) static constinit const NodeType im2col_type = {"im2col", im2col_apply,
-    destroy_parts<0, 5>, sizeof(im2col_saved), false, false, 18};
+alignas(8) static constinit const NodeType im2col_type = {.name = "im2col", .apply = im2col_apply,
+    .destroy_saved = destroy_parts<0, 5>, .saved_bytes = sizeof(im2col_saved), .members = 18};
 static TensorRef im2col_autograd(Call c, const Tensor& self, Ints kernel_size, Ints dilation,
                                  Ints padding, Ints stride) {
   const bool n0 = needs_grad(self);
@@ -85,8 +85,8 @@ static void col2im_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::im2col(g0, kernel_size, dilation, padding, stride);
   }
 }
-alignas(8) static constinit const NodeType col2im_type = {"col2im", col2im_apply,
-    destroy_parts<0, 4>, sizeof(col2im_saved), false, false, 17};
+alignas(8) static constinit const NodeType col2im_type = {.name = "col2im", .apply = col2im_apply,
+    .destroy_saved = destroy_parts<0, 4>, .saved_bytes = sizeof(col2im_saved), .members = 17};
 static TensorRef col2im_autograd(Call c, const Tensor& self, Ints output_size, Ints kernel_size,
                                  Ints dilation, Ints padding, Ints stride) {
   const bool n0 = needs_grad(self);

@@ -62,8 +62,9 @@ static void grid_take_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = formula::grid_slopes(g0, self, grid, mode, padding, align, order);
   }
 }
-alignas(8) static constinit const NodeType grid_take_type = {"grid_take", grid_take_apply,
-    destroy_parts<2, 2>, sizeof(grid_take_saved), false, false, 120};
+alignas(8) static constinit const NodeType grid_take_type = {.name = "grid_take",
+    .apply = grid_take_apply, .destroy_saved = destroy_parts<2, 2>,
+    .saved_bytes = sizeof(grid_take_saved), .members = 120};
 static TensorRef grid_take_autograd(Call c, const Tensor& self, const Tensor& grid, int64_t mode,
                                     int64_t padding, bool align, Ints order) {
   const bool n0 = needs_grad(self);
@@ -136,8 +137,9 @@ static void grid_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[1] = formula::grid_slopes(grad, g0, grid, mode, padding, align, order);
   }
 }
-alignas(8) static constinit const NodeType grid_put_type = {"grid_put", grid_put_apply,
-    destroy_parts<2, 1>, sizeof(grid_put_saved), false, false, 48};
+alignas(8) static constinit const NodeType grid_put_type = {.name = "grid_put",
+    .apply = grid_put_apply, .destroy_saved = destroy_parts<2, 1>,
+    .saved_bytes = sizeof(grid_put_saved), .members = 48};
 static TensorRef grid_put_autograd(Call c, const Tensor& grad, const Tensor& grid, Ints size,
                                    int64_t mode, int64_t padding, bool align, Ints order) {
   const bool n0 = needs_grad(grad);

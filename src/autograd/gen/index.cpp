@@ -23,8 +23,8 @@ static void gather_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
   }
 }
-alignas(8) static constinit const NodeType gather_type = {"gather", gather_apply,
-    destroy_parts<1, 1>, sizeof(gather_saved), false, false, 65};
+alignas(8) static constinit const NodeType gather_type = {.name = "gather", .apply = gather_apply,
+    .destroy_saved = destroy_parts<1, 1>, .saved_bytes = sizeof(gather_saved), .members = 65};
 alignas(8) static constexpr RecordedSchema gather_schema =
     {schema_of({.name = "gather", .call = "gather", .args = args_like_gather, .n_args = 3,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kIndex,
@@ -57,8 +57,9 @@ static void scatter_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = formula::scatter_add_src_backward(g0, dim, index, Ints(s.src_shape));
   }
 }
-alignas(8) static constinit const NodeType scatter_add_type = {"scatter_add", scatter_add_apply,
-    destroy_parts<1, 1>, sizeof(scatter_add_saved), false, false, 68};
+alignas(8) static constinit const NodeType scatter_add_type = {.name = "scatter_add",
+    .apply = scatter_add_apply, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(scatter_add_saved), .members = 68};
 static TensorRef scatter_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                       const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -142,8 +143,9 @@ static void index_select_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::index_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), dim, index, g0);
   }
 }
-alignas(8) static constinit const NodeType index_select_type = {"index_select", index_select_apply,
-    destroy_parts<1, 1>, sizeof(index_select_saved), false, false, 65};
+alignas(8) static constinit const NodeType index_select_type = {.name = "index_select",
+    .apply = index_select_apply, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(index_select_saved), .members = 65};
 alignas(8) static constexpr RecordedSchema index_select_schema =
     {schema_of({.name = "index_select", .call = "index_select", .args = args_like_gather,
                 .n_args = 3, .n_outs = 1, .differentiable = true, .leaf = true,
@@ -184,8 +186,9 @@ static void index_add_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
                              op::conj(alpha));
   }
 }
-alignas(8) static constinit const NodeType index_add_type = {"index_add", index_add_apply,
-    destroy_parts<1, 1>, sizeof(index_add_saved), false, false, 67};
+alignas(8) static constinit const NodeType index_add_type = {.name = "index_add",
+    .apply = index_add_apply, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(index_add_saved), .members = 67};
 static TensorRef index_add_autograd(Call c, const Tensor& self, int64_t dim, const Tensor& index,
                                     const Tensor& source, const Scalar& alpha) {
   const bool n0 = needs_grad(self);
@@ -278,8 +281,8 @@ static void index_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::index_put(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), indices, g0, true);
   }
 }
-alignas(8) static constinit const NodeType index_type = {"index", index_apply,
-    destroy_saved<index_saved>, sizeof(index_saved), false, false, 29};
+alignas(8) static constinit const NodeType index_type = {.name = "index", .apply = index_apply,
+    .destroy_saved = destroy_saved<index_saved>, .saved_bytes = sizeof(index_saved), .members = 29};
 static TensorRef index_autograd(Call c, const Tensor& self, TensorSpan indices) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_index, c.keys & kBelowAutograd, self, indices);
@@ -329,8 +332,9 @@ static void index_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[1] = op::index(g0, indices);
   }
 }
-alignas(8) static constinit const NodeType index_put_type = {"index_put", index_put_apply,
-    destroy_saved<index_put_saved>, sizeof(index_put_saved), false, false, 11};
+alignas(8) static constinit const NodeType index_put_type = {.name = "index_put",
+    .apply = index_put_apply, .destroy_saved = destroy_saved<index_put_saved>,
+    .saved_bytes = sizeof(index_put_saved), .members = 11};
 static TensorRef index_put_autograd(Call c, const Tensor& self, TensorSpan indices,
                                     const Tensor& values, bool accumulate) {
   const bool n0 = needs_grad(self);
@@ -411,8 +415,9 @@ static void embedding_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
                                          scale_grad_by_freq);
   }
 }
-alignas(8) static constinit const NodeType embedding_type = {"embedding", embedding_apply,
-    destroy_parts<1, 1>, sizeof(embedding_saved), false, false, 73};
+alignas(8) static constinit const NodeType embedding_type = {.name = "embedding",
+    .apply = embedding_apply, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(embedding_saved), .members = 73};
 static TensorRef embedding_autograd(Call c, const Tensor& weight, const Tensor& indices,
                                     Opt<int64_t> padding_idx, bool scale_grad_by_freq) {
   const bool n0 = needs_grad(weight);
@@ -510,8 +515,9 @@ static void bag_reduce_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = std::move(r.second);
   }
 }
-alignas(8) static constinit const NodeType bag_reduce_type = {"bag_reduce", bag_reduce_apply,
-    destroy_parts<5, 0>, sizeof(bag_reduce_saved), false, false, 150};
+alignas(8) static constinit const NodeType bag_reduce_type = {.name = "bag_reduce",
+    .apply = bag_reduce_apply, .destroy_saved = destroy_parts<5, 0>,
+    .saved_bytes = sizeof(bag_reduce_saved), .members = 150};
 static TensorRef bag_reduce_autograd(Call c, const Tensor& weight, const Tensor& indices,
                                      const Tensor* starts, int64_t bags, int64_t mode,
                                      const Tensor* per_sample_weights, bool scale_grad_by_freq,
@@ -660,8 +666,9 @@ static void scatter_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[1] = formula::scatter_add_src_backward(g0, dim, index, Ints(s.src_shape));
   }
 }
-alignas(8) static constinit const NodeType scatter_put_type = {"scatter_put", scatter_put_apply,
-    destroy_parts<1, 1>, sizeof(scatter_put_saved), false, false, 68};
+alignas(8) static constinit const NodeType scatter_put_type = {.name = "scatter_put",
+    .apply = scatter_put_apply, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(scatter_put_saved), .members = 68};
 alignas(8) static constexpr RecordedSchema scatter_put_schema =
     {schema_of({.name = "scatter_put", .call = "scatter_put", .args = args_like_scatter_put,
                 .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -682,8 +689,9 @@ static void scatter_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::scatter_fill(g0, dim, index, 0);
   }
 }
-alignas(8) static constinit const NodeType scatter_fill_type = {"scatter_fill", scatter_fill_apply,
-    destroy_parts<1, 0>, sizeof(scatter_fill_saved), false, false, 64};
+alignas(8) static constinit const NodeType scatter_fill_type = {.name = "scatter_fill",
+    .apply = scatter_fill_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(scatter_fill_saved), .members = 64};
 alignas(8) static constexpr RecordedSchema scatter_fill_schema =
     {schema_of({.name = "scatter_fill", .call = "scatter_fill", .args = args_like_scatter_fill,
                 .n_args = 4, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -713,8 +721,9 @@ static void index_copy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[1] = op::reshape(op::index_select(g0, dim, index), Ints(s.src_shape));
   }
 }
-alignas(8) static constinit const NodeType index_copy_type = {"index_copy", index_copy_apply,
-    destroy_parts<1, 1>, sizeof(index_copy_saved), false, false, 66};
+alignas(8) static constinit const NodeType index_copy_type = {.name = "index_copy",
+    .apply = index_copy_apply, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(index_copy_saved), .members = 66};
 alignas(8) static constexpr ArgInfo index_copy_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}, {"index", ArgType::kTensor, false, false},
     {"source", ArgType::kTensor, false, false}, {"dst", ArgType::kTensor, true, false}};
@@ -779,8 +788,9 @@ static void index_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::index_fill(g0, dim, index, 0);
   }
 }
-alignas(8) static constinit const NodeType index_fill_type = {"index_fill", index_fill_apply,
-    destroy_parts<1, 0>, sizeof(index_fill_saved), false, false, 64};
+alignas(8) static constinit const NodeType index_fill_type = {.name = "index_fill",
+    .apply = index_fill_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(index_fill_saved), .members = 64};
 alignas(8) static constexpr RecordedSchema index_fill_schema =
     {schema_of({.name = "index_fill", .call = "index_fill", .args = args_like_scatter_fill,
                 .n_args = 4, .n_outs = 1, .differentiable = true, .leaf = true,
@@ -956,8 +966,8 @@ static void where_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::masked_fill(g0, condition, 0);
   }
 }
-alignas(8) static constinit const NodeType where_type = {"where", where_apply, destroy_parts<1, 0>,
-    sizeof(where_saved), false, false, 43};
+alignas(8) static constinit const NodeType where_type = {.name = "where", .apply = where_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(where_saved), .members = 43};
 static TensorRef where_autograd(Call c, const Tensor& condition, const Tensor& self,
                                 const Tensor& other) {
   const bool n0 = needs_grad(self);
@@ -1008,8 +1018,9 @@ static void masked_fill_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::masked_fill(g0, mask, 0);
   }
 }
-alignas(8) static constinit const NodeType masked_fill_type = {"masked_fill", masked_fill_apply,
-    destroy_parts<1, 0>, sizeof(masked_fill_saved), false, false, 93};
+alignas(8) static constinit const NodeType masked_fill_type = {.name = "masked_fill",
+    .apply = masked_fill_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(masked_fill_saved), .members = 93};
 static TensorRef masked_fill_autograd(Call c, const Tensor& self, const Tensor& mask,
                                       const Scalar& value) {
   const bool n0 = needs_grad(self);
@@ -1247,8 +1258,9 @@ static void scatter_multiply_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = std::move(r.second);
   }
 }
-alignas(8) static constinit const NodeType scatter_multiply_type = {"scatter_multiply",
-    scatter_multiply_apply, destroy_parts<4, 0>, sizeof(scatter_multiply_saved), false, false, 121};
+alignas(8) static constinit const NodeType scatter_multiply_type = {.name = "scatter_multiply",
+    .apply = scatter_multiply_apply, .destroy_saved = destroy_parts<4, 0>,
+    .saved_bytes = sizeof(scatter_multiply_saved), .members = 121};
 static TensorRef scatter_multiply_autograd(Call c, const Tensor& self, int64_t dim,
                                            const Tensor& index, const Tensor& src) {
   const bool n0 = needs_grad(self);
@@ -1320,9 +1332,9 @@ static void scatter_extreme_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[1] = std::move(r.second);
   }
 }
-alignas(8) static constinit const NodeType scatter_extreme_type =
-    {"scatter_extreme", scatter_extreme_apply, destroy_parts<4, 0>, sizeof(scatter_extreme_saved),
-     false, false, 122};
+alignas(8) static constinit const NodeType scatter_extreme_type = {.name = "scatter_extreme",
+    .apply = scatter_extreme_apply, .destroy_saved = destroy_parts<4, 0>,
+    .saved_bytes = sizeof(scatter_extreme_saved), .members = 122};
 static TensorRef scatter_extreme_autograd(Call c, const Tensor& self, int64_t dim,
                                           const Tensor& index, const Tensor& src, bool smallest,
                                           bool include_self) {

@@ -45,9 +45,10 @@ static void native_nuclear_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = formula::nuclear_norm_backward(all_grads, self, r1);
   }
 }
-alignas(8) static constinit const NodeType native_nuclear_norm_type = {"native_nuclear_norm",
-    native_nuclear_norm_apply, destroy_parts<2, 0>, sizeof(native_nuclear_norm_saved), false, false,
-    132};
+alignas(8) static constinit const NodeType native_nuclear_norm_type =
+    {.name = "native_nuclear_norm", .apply = native_nuclear_norm_apply,
+     .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(native_nuclear_norm_saved),
+     .members = 132};
 static TensorPair native_nuclear_norm_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_nuclear_norm, c.keys & kBelowAutograd, self);
@@ -90,8 +91,9 @@ static void native_svd_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::svd_backward(all_grads, r0, r1, r2);
   }
 }
-alignas(8) static constinit const NodeType native_svd_type = {"native_svd", native_svd_apply,
-    destroy_parts<3, 0>, sizeof(native_svd_saved), false, false, 148};
+alignas(8) static constinit const NodeType native_svd_type = {.name = "native_svd",
+    .apply = native_svd_apply, .destroy_saved = destroy_parts<3, 0>,
+    .saved_bytes = sizeof(native_svd_saved), .members = 148};
 static TensorTriple native_svd_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_svd, c.keys & kBelowAutograd, self);
@@ -139,8 +141,9 @@ static void native_eigh_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = formula::eigh_backward(all_grads, r0, r1);
   }
 }
-alignas(8) static constinit const NodeType native_eigh_type = {"native_eigh", native_eigh_apply,
-    destroy_parts<2, 0>, sizeof(native_eigh_saved), false, false, 44};
+alignas(8) static constinit const NodeType native_eigh_type = {.name = "native_eigh",
+    .apply = native_eigh_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(native_eigh_saved), .members = 44};
 static TensorPair native_eigh_autograd(Call c, const Tensor& self, bool upper, bool vectors) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_eigh, c.keys & kBelowAutograd, self, upper, vectors);
@@ -183,8 +186,9 @@ static void native_eig_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::eig_backward(all_grads, r0, r1, s.self_dtype);
   }
 }
-alignas(8) static constinit const NodeType native_eig_type = {"native_eig", native_eig_apply,
-    destroy_parts<2, 0>, sizeof(native_eig_saved), false, false, 45};
+alignas(8) static constinit const NodeType native_eig_type = {.name = "native_eig",
+    .apply = native_eig_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(native_eig_saved), .members = 45};
 static TensorPair native_eig_autograd(Call c, const Tensor& self, bool vectors) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_eig, c.keys & kBelowAutograd, self, vectors);
@@ -232,8 +236,9 @@ static void native_det_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::det_backward(g0, self, r0, r1, r2);
   }
 }
-alignas(8) static constinit const NodeType native_det_type = {"native_det", native_det_apply,
-    destroy_parts<4, 0>, sizeof(native_det_saved), false, false, 116};
+alignas(8) static constinit const NodeType native_det_type = {.name = "native_det",
+    .apply = native_det_apply, .destroy_saved = destroy_parts<4, 0>,
+    .saved_bytes = sizeof(native_det_saved), .members = 116};
 static TensorTriple native_det_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_det, c.keys & kBelowAutograd, self);
@@ -279,9 +284,9 @@ static void native_slogdet_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = formula::slogdet_backward(all_grads, self, r0, r2, r3);
   }
 }
-alignas(8) static constinit const NodeType native_slogdet_type =
-    {"native_slogdet", native_slogdet_apply, destroy_parts<4, 0>, sizeof(native_slogdet_saved),
-     false, false, 143};
+alignas(8) static constinit const NodeType native_slogdet_type = {.name = "native_slogdet",
+    .apply = native_slogdet_apply, .destroy_saved = destroy_parts<4, 0>,
+    .saved_bytes = sizeof(native_slogdet_saved), .members = 143};
 static TensorQuad native_slogdet_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_slogdet, c.keys & kBelowAutograd, self);
@@ -331,8 +336,9 @@ static void native_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[1] = std::move(r.second);
   }
 }
-alignas(8) static constinit const NodeType native_solve_type = {"native_solve", native_solve_apply,
-    destroy_parts<4, 0>, sizeof(native_solve_saved), false, false, 142};
+alignas(8) static constinit const NodeType native_solve_type = {.name = "native_solve",
+    .apply = native_solve_apply, .destroy_saved = destroy_parts<4, 0>,
+    .saved_bytes = sizeof(native_solve_saved), .members = 142};
 static TensorQuad native_solve_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -377,9 +383,9 @@ static void native_lu_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = formula::lu_solve_backward(g0, LU, pivots, adjoint);
   }
 }
-alignas(8) static constinit const NodeType native_lu_solve_type =
-    {"native_lu_solve", native_lu_solve_apply, destroy_parts<2, 0>, sizeof(native_lu_solve_saved),
-     false, false, 40};
+alignas(8) static constinit const NodeType native_lu_solve_type = {.name = "native_lu_solve",
+    .apply = native_lu_solve_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(native_lu_solve_saved), .members = 40};
 static TensorRef native_lu_solve_autograd(Call c, const Tensor& LU, const Tensor& pivots,
                                           const Tensor& other, bool adjoint) {
   const bool n0 = needs_grad(other);
@@ -420,8 +426,9 @@ static void native_inv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = formula::inv_backward(g0, r0);
   }
 }
-alignas(8) static constinit const NodeType native_inv_type = {"native_inv", native_inv_apply,
-    destroy_parts<1, 0>, sizeof(native_inv_saved), false, false, 91};
+alignas(8) static constinit const NodeType native_inv_type = {.name = "native_inv",
+    .apply = native_inv_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(native_inv_saved), .members = 91};
 static TensorPair native_inv_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_inv, c.keys & kBelowAutograd, self);
@@ -460,8 +467,9 @@ static void native_qr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::qr_backward(all_grads, r0, r1, mode);
   }
 }
-alignas(8) static constinit const NodeType native_qr_type = {"native_qr", native_qr_apply,
-    destroy_parts<2, 0>, sizeof(native_qr_saved), false, false, 41};
+alignas(8) static constinit const NodeType native_qr_type = {.name = "native_qr",
+    .apply = native_qr_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(native_qr_saved), .members = 41};
 static TensorPair native_qr_autograd(Call c, const Tensor& self, int64_t mode) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_native_qr, c.keys & kBelowAutograd, self, mode);
@@ -511,8 +519,9 @@ static void native_pinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = formula::pinv_backward(g0, r0, self);
   }
 }
-alignas(8) static constinit const NodeType native_pinv_type = {"native_pinv", native_pinv_apply,
-    destroy_parts<2, 0>, sizeof(native_pinv_saved), false, false, 133};
+alignas(8) static constinit const NodeType native_pinv_type = {.name = "native_pinv",
+    .apply = native_pinv_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(native_pinv_saved), .members = 133};
 static TensorRef native_pinv_autograd(Call c, const Tensor& self, const Tensor* atol,
                                       const Tensor* rtol, bool hermitian) {
   const bool n0 = needs_grad(self);
@@ -556,9 +565,10 @@ static void linalg_lu_factor_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = formula::lu_factor_backward(g0, r0, r1);
   }
 }
-alignas(8) static constinit const NodeType linalg_lu_factor_ex_type = {"linalg_lu_factor_ex",
-    linalg_lu_factor_ex_apply, destroy_parts<2, 0>, sizeof(linalg_lu_factor_ex_saved), false, false,
-    39};
+alignas(8) static constinit const NodeType linalg_lu_factor_ex_type =
+    {.name = "linalg_lu_factor_ex", .apply = linalg_lu_factor_ex_apply,
+     .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(linalg_lu_factor_ex_saved),
+     .members = 39};
 static TensorTriple linalg_lu_factor_ex_autograd(Call c, const Tensor& self, bool pivot,
                                                  bool check_errors) {
   const bool n0 = needs_grad(self);
@@ -853,9 +863,9 @@ static void linalg_cholesky_ex_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[0] = formula::cholesky_backward(g0, r0, upper);
   }
 }
-alignas(8) static constinit const NodeType linalg_cholesky_ex_type = {"linalg_cholesky_ex",
-    linalg_cholesky_ex_apply, destroy_parts<1, 0>, sizeof(linalg_cholesky_ex_saved), false, false,
-    38};
+alignas(8) static constinit const NodeType linalg_cholesky_ex_type = {.name = "linalg_cholesky_ex",
+    .apply = linalg_cholesky_ex_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(linalg_cholesky_ex_saved), .members = 38};
 static TensorPair linalg_cholesky_ex_autograd(Call c, const Tensor& self, bool upper,
                                               bool check_errors) {
   const bool n0 = needs_grad(self);
@@ -945,9 +955,9 @@ static void cholesky_solve_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[1] = std::move(r.second);
   }
 }
-alignas(8) static constinit const NodeType cholesky_solve_type =
-    {"cholesky_solve", cholesky_solve_apply, destroy_parts<2, 0>, sizeof(cholesky_solve_saved),
-     false, false, 90};
+alignas(8) static constinit const NodeType cholesky_solve_type = {.name = "cholesky_solve",
+    .apply = cholesky_solve_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(cholesky_solve_saved), .members = 90};
 static TensorRef cholesky_solve_autograd(Call c, const Tensor& self, const Tensor& input2,
                                          bool upper) {
   const bool n0 = needs_grad(self);
@@ -1005,8 +1015,9 @@ static void cholesky_inverse_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = formula::cholesky_inverse_backward(g0, self, r0, upper);
   }
 }
-alignas(8) static constinit const NodeType cholesky_inverse_type = {"cholesky_inverse",
-    cholesky_inverse_apply, destroy_parts<2, 0>, sizeof(cholesky_inverse_saved), false, false, 134};
+alignas(8) static constinit const NodeType cholesky_inverse_type = {.name = "cholesky_inverse",
+    .apply = cholesky_inverse_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(cholesky_inverse_saved), .members = 134};
 static TensorRef cholesky_inverse_autograd(Call c, const Tensor& self, bool upper) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cholesky_inverse, c.keys & kBelowAutograd, self, upper);
@@ -1063,8 +1074,9 @@ static void linalg_solve_triangular_apply(Node& n, [[maybe_unused]] TensorRef* g
   }
 }
 alignas(8) static constinit const NodeType linalg_solve_triangular_type =
-    {"linalg_solve_triangular", linalg_solve_triangular_apply, destroy_parts<2, 0>,
-     sizeof(linalg_solve_triangular_saved), false, false, 135};
+    {.name = "linalg_solve_triangular", .apply = linalg_solve_triangular_apply,
+     .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(linalg_solve_triangular_saved),
+     .members = 135};
 static TensorRef linalg_solve_triangular_autograd(Call c, const Tensor& self, const Tensor& other,
                                                   bool upper, bool left, bool unitriangular) {
   const bool n0 = needs_grad(self);

@@ -33,9 +33,10 @@ static void absolute_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::neg(op::absolute_difference_backward(g0, self, other));
   }
 }
-alignas(8) static constinit const NodeType absolute_difference_type = {"absolute_difference",
-    absolute_difference_apply, destroy_parts<2, 0>, sizeof(absolute_difference_saved), false, false,
-    127};
+alignas(8) static constinit const NodeType absolute_difference_type =
+    {.name = "absolute_difference", .apply = absolute_difference_apply,
+     .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(absolute_difference_saved),
+     .members = 127};
 alignas(8) static constexpr RecordedSchema absolute_difference_schema =
     {schema_of({.name = "absolute_difference", .call = "absolute_difference",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -72,8 +73,9 @@ static void absolute_difference_backward_apply(Node& n, [[maybe_unused]] TensorR
   }
 }
 alignas(8) static constinit const NodeType absolute_difference_backward_type =
-    {"absolute_difference_backward", absolute_difference_backward_apply, destroy_parts<2, 0>,
-     sizeof(absolute_difference_backward_saved), false, false, 127};
+    {.name = "absolute_difference_backward", .apply = absolute_difference_backward_apply,
+     .destroy_saved = destroy_parts<2, 0>,
+     .saved_bytes = sizeof(absolute_difference_backward_saved), .members = 127};
 static TensorRef absolute_difference_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(grad);
@@ -128,9 +130,9 @@ static void squared_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[1] = op::mul(op::mul(op::sub(other, self), g0), 2);
   }
 }
-alignas(8) static constinit const NodeType squared_difference_type = {"squared_difference",
-    squared_difference_apply, destroy_parts<2, 0>, sizeof(squared_difference_saved), false, false,
-    127};
+alignas(8) static constinit const NodeType squared_difference_type = {.name = "squared_difference",
+    .apply = squared_difference_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(squared_difference_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema squared_difference_schema =
     {schema_of({.name = "squared_difference", .call = "squared_difference",
                 .args = args_like_rest_trunc, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -164,9 +166,9 @@ static void smooth_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = op::neg(op::smooth_difference_backward(g0, self, other, beta));
   }
 }
-alignas(8) static constinit const NodeType smooth_difference_type = {"smooth_difference",
-    smooth_difference_apply, destroy_parts<2, 0>, sizeof(smooth_difference_saved), false, false,
-    128};
+alignas(8) static constinit const NodeType smooth_difference_type = {.name = "smooth_difference",
+    .apply = smooth_difference_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(smooth_difference_saved), .members = 128};
 alignas(8) static constexpr ArgInfo smooth_difference_args[] =
     {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false},
      {"beta", ArgType::kFloat, false, false}};
@@ -217,8 +219,9 @@ static void smooth_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef
   }
 }
 alignas(8) static constinit const NodeType smooth_difference_backward_type =
-    {"smooth_difference_backward", smooth_difference_backward_apply, destroy_parts<3, 0>,
-     sizeof(smooth_difference_backward_saved), false, false, 59};
+    {.name = "smooth_difference_backward", .apply = smooth_difference_backward_apply,
+     .destroy_saved = destroy_parts<3, 0>, .saved_bytes = sizeof(smooth_difference_backward_saved),
+     .members = 59};
 alignas(8) static constexpr ArgInfo smooth_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"beta", ArgType::kFloat, false, false}};
@@ -258,8 +261,9 @@ static void huber_difference_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = op::neg(op::huber_difference_backward(g0, self, other, delta));
   }
 }
-alignas(8) static constinit const NodeType huber_difference_type = {"huber_difference",
-    huber_difference_apply, destroy_parts<2, 0>, sizeof(huber_difference_saved), false, false, 129};
+alignas(8) static constinit const NodeType huber_difference_type = {.name = "huber_difference",
+    .apply = huber_difference_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(huber_difference_saved), .members = 129};
 alignas(8) static constexpr ArgInfo huber_difference_args[] =
     {{"self", ArgType::kTensor, false, false}, {"other", ArgType::kTensor, false, false},
      {"delta", ArgType::kFloat, false, false}};
@@ -311,8 +315,9 @@ static void huber_difference_backward_apply(Node& n, [[maybe_unused]] TensorRef*
   }
 }
 alignas(8) static constinit const NodeType huber_difference_backward_type =
-    {"huber_difference_backward", huber_difference_backward_apply, destroy_parts<3, 0>,
-     sizeof(huber_difference_backward_saved), false, false, 60};
+    {.name = "huber_difference_backward", .apply = huber_difference_backward_apply,
+     .destroy_saved = destroy_parts<3, 0>, .saved_bytes = sizeof(huber_difference_backward_saved),
+     .members = 60};
 alignas(8) static constexpr ArgInfo huber_difference_backward_args[] =
     {{"grad", ArgType::kTensor, false, false}, {"self", ArgType::kTensor, false, false},
      {"other", ArgType::kTensor, false, false}, {"delta", ArgType::kFloat, false, false}};
@@ -348,9 +353,9 @@ static void bernoulli_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = formula::bernoulli_entropy_target(g0, self);
   }
 }
-alignas(8) static constinit const NodeType bernoulli_entropy_type = {"bernoulli_entropy",
-    bernoulli_entropy_apply, destroy_parts<2, 0>, sizeof(bernoulli_entropy_saved), false, false,
-    144};
+alignas(8) static constinit const NodeType bernoulli_entropy_type = {.name = "bernoulli_entropy",
+    .apply = bernoulli_entropy_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(bernoulli_entropy_saved), .members = 144};
 alignas(8) static constexpr ArgInfo bernoulli_entropy_args[] =
     {{"self", ArgType::kTensor, false, false}, {"target", ArgType::kTensor, false, false}};
 alignas(8) static constexpr RecordedSchema bernoulli_entropy_schema =
@@ -401,8 +406,9 @@ static void bernoulli_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef
   }
 }
 alignas(8) static constinit const NodeType bernoulli_entropy_backward_type =
-    {"bernoulli_entropy_backward", bernoulli_entropy_backward_apply, destroy_parts<3, 0>,
-     sizeof(bernoulli_entropy_backward_saved), false, false, 61};
+    {.name = "bernoulli_entropy_backward", .apply = bernoulli_entropy_backward_apply,
+     .destroy_saved = destroy_parts<3, 0>, .saved_bytes = sizeof(bernoulli_entropy_backward_saved),
+     .members = 61};
 static TensorRef bernoulli_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                      const Tensor& target) {
   const bool n0 = needs_grad(grad);
@@ -573,9 +579,9 @@ static void native_nll_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::nll_loss_backward(g0, input, target, r1, ignore_index);
   }
 }
-alignas(8) static constinit const NodeType native_nll_loss_type =
-    {"native_nll_loss", native_nll_loss_apply, destroy_parts<3, 0>, sizeof(native_nll_loss_saved),
-     false, false, 83};
+alignas(8) static constinit const NodeType native_nll_loss_type = {.name = "native_nll_loss",
+    .apply = native_nll_loss_apply, .destroy_saved = destroy_parts<3, 0>,
+    .saved_bytes = sizeof(native_nll_loss_saved), .members = 83};
 static TensorPair native_nll_loss_autograd(Call c, const Tensor& input, const Tensor& target,
                                            const Tensor* weight, int64_t ignore_index,
                                            int64_t reduction) {
@@ -630,9 +636,9 @@ static void nll_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType nll_loss_backward_type = {"nll_loss_backward",
-    nll_loss_backward_apply, destroy_parts<2, 0>, sizeof(nll_loss_backward_saved), false, false,
-    146};
+alignas(8) static constinit const NodeType nll_loss_backward_type = {.name = "nll_loss_backward",
+    .apply = nll_loss_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(nll_loss_backward_saved), .members = 146};
 static TensorRef nll_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                             const Tensor& target, const Tensor& row_weight,
                                             int64_t ignore_index) {
@@ -710,9 +716,10 @@ static void native_cross_entropy_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[0] = op::cross_entropy_backward(g0, input, target, r1, r2, ignore_index);
   }
 }
-alignas(8) static constinit const NodeType native_cross_entropy_type = {"native_cross_entropy",
-    native_cross_entropy_apply, destroy_parts<4, 0>, sizeof(native_cross_entropy_saved), false,
-    false, 82};
+alignas(8) static constinit const NodeType native_cross_entropy_type =
+    {.name = "native_cross_entropy", .apply = native_cross_entropy_apply,
+     .destroy_saved = destroy_parts<4, 0>, .saved_bytes = sizeof(native_cross_entropy_saved),
+     .members = 82};
 static TensorTriple native_cross_entropy_autograd(Call c, const Tensor& input, const Tensor& target,
                                                   const Tensor* weight, int64_t ignore_index,
                                                   int64_t reduction) {
@@ -780,9 +787,10 @@ static void cross_entropy_backward_apply(Node& n, [[maybe_unused]] TensorRef* gr
     out[1] = formula::cross_entropy_backward_input(g0, grad, input, row_weight);
   }
 }
-alignas(8) static constinit const NodeType cross_entropy_backward_type = {"cross_entropy_backward",
-    cross_entropy_backward_apply, destroy_parts<4, 0>, sizeof(cross_entropy_backward_saved), false,
-    false, 53};
+alignas(8) static constinit const NodeType cross_entropy_backward_type =
+    {.name = "cross_entropy_backward", .apply = cross_entropy_backward_apply,
+     .destroy_saved = destroy_parts<4, 0>, .saved_bytes = sizeof(cross_entropy_backward_saved),
+     .members = 53};
 static TensorRef cross_entropy_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  const Tensor& target, const Tensor& lse,
                                                  const Tensor& row_weight, int64_t ignore_index) {
@@ -906,8 +914,9 @@ static void log1p_exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::mul(g0, op::sigmoid(self));
   }
 }
-alignas(8) static constinit const NodeType log1p_exp_type = {"log1p_exp", log1p_exp_apply,
-    destroy_parts<1, 0>, sizeof(log1p_exp_saved), false, false, 100};
+alignas(8) static constinit const NodeType log1p_exp_type = {.name = "log1p_exp",
+    .apply = log1p_exp_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(log1p_exp_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema log1p_exp_schema =
     {schema_of({.name = "log1p_exp", .call = "log1p_exp", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true}),
@@ -1055,9 +1064,9 @@ static void native_ctc_loss_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
                                    r0, r1, max_target, blank, zero_infinity);
   }
 }
-alignas(8) static constinit const NodeType native_ctc_loss_type =
-    {"native_ctc_loss", native_ctc_loss_apply, destroy_parts<7, 0>, sizeof(native_ctc_loss_saved),
-     false, false, 92};
+alignas(8) static constinit const NodeType native_ctc_loss_type = {.name = "native_ctc_loss",
+    .apply = native_ctc_loss_apply, .destroy_saved = destroy_parts<7, 0>,
+    .saved_bytes = sizeof(native_ctc_loss_saved), .members = 92};
 static TensorPair native_ctc_loss_autograd(Call c, const Tensor& log_probs, const Tensor& targets,
                                            const Tensor& offsets, const Tensor& input_lengths,
                                            const Tensor& target_lengths, int64_t max_target,
@@ -1124,8 +1133,9 @@ static void ctc_loss_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = formula::ctc_second_derivative(g0);
   }
 }
-alignas(8) static constinit const NodeType ctc_loss_backward_type = {"ctc_loss_backward",
-    ctc_loss_backward_apply, destroy_parts<0, 0>, sizeof(ctc_loss_backward_saved), false, false, 0};
+alignas(8) static constinit const NodeType ctc_loss_backward_type = {.name = "ctc_loss_backward",
+    .apply = ctc_loss_backward_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(ctc_loss_backward_saved), .members = 0};
 static TensorRef ctc_loss_backward_autograd(Call c, const Tensor& grad, const Tensor& log_probs,
                                             const Tensor& targets, const Tensor& offsets,
                                             const Tensor& input_lengths,

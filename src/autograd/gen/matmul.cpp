@@ -50,8 +50,9 @@ static void matmul_stack_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[1] = formula::matmul_other_backward(g0, self, Ints(s.other_shape));
   }
 }
-alignas(8) static constinit const NodeType matmul_stack_type = {"matmul_stack", matmul_stack_apply,
-    destroy_parts<2, 2>, sizeof(matmul_stack_saved), false, false, 130};
+alignas(8) static constinit const NodeType matmul_stack_type = {.name = "matmul_stack",
+    .apply = matmul_stack_apply, .destroy_saved = destroy_parts<2, 2>,
+    .saved_bytes = sizeof(matmul_stack_saved), .members = 130};
 static TensorRef matmul_stack_autograd(Call c, const Tensor& self, const Tensor& other) {
   const bool n0 = needs_grad(self);
   const bool n1 = needs_grad(other);
@@ -125,8 +126,9 @@ static void linear_rows_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[2] = TensorRef::share(&g0);
   }
 }
-alignas(8) static constinit const NodeType linear_rows_type = {"linear_rows", linear_rows_apply,
-    destroy_parts<2, 0>, sizeof(linear_rows_saved), false, false, 84};
+alignas(8) static constinit const NodeType linear_rows_type = {.name = "linear_rows",
+    .apply = linear_rows_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(linear_rows_saved), .members = 84};
 static TensorRef linear_rows_autograd(Call c, const Tensor& input, const Tensor& weight,
                                       const Tensor* bias) {
   const bool n0 = needs_grad(input);
@@ -186,8 +188,8 @@ static void addmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[2] = formula::scaled(op::matmul(op::transpose(op::conj(mat1), 0, 1), g0), op::conj(alpha));
   }
 }
-alignas(8) static constinit const NodeType addmm_type = {"addmm", addmm_apply, destroy_parts<2, 0>,
-    sizeof(addmm_saved), false, false, 96};
+alignas(8) static constinit const NodeType addmm_type = {.name = "addmm", .apply = addmm_apply,
+    .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(addmm_saved), .members = 96};
 alignas(8) static constexpr ArgInfo addmm_args[] = {{"self", ArgType::kTensor, false, false},
                                                     {"mat1", ArgType::kTensor, false, false},
                                                     {"mat2", ArgType::kTensor, false, false},
@@ -262,8 +264,9 @@ static void baddbmm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
                              op::conj(alpha));
   }
 }
-alignas(8) static constinit const NodeType baddbmm_type = {"baddbmm", baddbmm_apply,
-    destroy_parts<2, 0>, sizeof(baddbmm_saved), false, false, 42};
+alignas(8) static constinit const NodeType baddbmm_type =
+    {.name = "baddbmm", .apply = baddbmm_apply, .destroy_saved = destroy_parts<2, 0>,
+     .saved_bytes = sizeof(baddbmm_saved), .members = 42};
 static double baddbmm_flops([[maybe_unused]] const Value* args,
                             [[maybe_unused]] const TensorList& outs) {
   return ((2.0 * numel_of(first_result(args, outs))) * size_of(args[1].tensor, -1));

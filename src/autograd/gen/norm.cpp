@@ -57,9 +57,9 @@ static void native_batch_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType native_batch_norm_type = {"native_batch_norm",
-    native_batch_norm_apply, destroy_parts<3, 0>, sizeof(native_batch_norm_saved), false, false,
-    89};
+alignas(8) static constinit const NodeType native_batch_norm_type = {.name = "native_batch_norm",
+    .apply = native_batch_norm_apply, .destroy_saved = destroy_parts<3, 0>,
+    .saved_bytes = sizeof(native_batch_norm_saved), .members = 89};
 static TensorPair native_batch_norm_autograd(Call c, const Tensor& input, const Tensor* weight,
                                              const Tensor* bias, const Tensor* running_mean,
                                              const Tensor* running_var, bool training, double eps) {
@@ -131,9 +131,10 @@ static void batch_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType batch_norm_backward_type = {"batch_norm_backward",
-    batch_norm_backward_apply, destroy_parts<4, 0>, sizeof(batch_norm_backward_saved), false, false,
-    57};
+alignas(8) static constinit const NodeType batch_norm_backward_type =
+    {.name = "batch_norm_backward", .apply = batch_norm_backward_apply,
+     .destroy_saved = destroy_parts<4, 0>, .saved_bytes = sizeof(batch_norm_backward_saved),
+     .members = 57};
 static TensorTriple batch_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  const Tensor* weight, const Tensor& stats,
                                                  bool training, double eps, bool want_input,
@@ -227,9 +228,9 @@ static void native_group_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType native_group_norm_type = {"native_group_norm",
-    native_group_norm_apply, destroy_parts<4, 0>, sizeof(native_group_norm_saved), false, false,
-    86};
+alignas(8) static constinit const NodeType native_group_norm_type = {.name = "native_group_norm",
+    .apply = native_group_norm_apply, .destroy_saved = destroy_parts<4, 0>,
+    .saved_bytes = sizeof(native_group_norm_saved), .members = 86};
 static TensorTriple native_group_norm_autograd(Call c, const Tensor& input, int64_t num_groups,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -298,9 +299,10 @@ static void group_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType group_norm_backward_type = {"group_norm_backward",
-    group_norm_backward_apply, destroy_parts<3, 0>, sizeof(group_norm_backward_saved), false, false,
-    54};
+alignas(8) static constinit const NodeType group_norm_backward_type =
+    {.name = "group_norm_backward", .apply = group_norm_backward_apply,
+     .destroy_saved = destroy_parts<3, 0>, .saved_bytes = sizeof(group_norm_backward_saved),
+     .members = 54};
 static TensorTriple group_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  int64_t num_groups, const Tensor* weight,
                                                  const Tensor& mean, const Tensor& rstd, double eps,
@@ -407,9 +409,9 @@ static void native_rms_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[1] = std::move(r.second);
   }
 }
-alignas(8) static constinit const NodeType native_rms_norm_type =
-    {"native_rms_norm", native_rms_norm_apply, destroy_parts<3, 1>, sizeof(native_rms_norm_saved),
-     false, false, 88};
+alignas(8) static constinit const NodeType native_rms_norm_type = {.name = "native_rms_norm",
+    .apply = native_rms_norm_apply, .destroy_saved = destroy_parts<3, 1>,
+    .saved_bytes = sizeof(native_rms_norm_saved), .members = 88};
 static TensorPair native_rms_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                            const Tensor* weight, double eps) {
   const bool n0 = needs_grad(input);
@@ -471,9 +473,9 @@ static void rms_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType rms_norm_backward_type = {"rms_norm_backward",
-    rms_norm_backward_apply, destroy_parts<3, 1>, sizeof(rms_norm_backward_saved), false, false,
-    55};
+alignas(8) static constinit const NodeType rms_norm_backward_type = {.name = "rms_norm_backward",
+    .apply = rms_norm_backward_apply, .destroy_saved = destroy_parts<3, 1>,
+    .saved_bytes = sizeof(rms_norm_backward_saved), .members = 55};
 static TensorPair rms_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                              Ints normalized_shape, const Tensor* weight,
                                              const Tensor& rstd, double eps, bool want_input,
@@ -563,9 +565,9 @@ static void native_layer_norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType native_layer_norm_type = {"native_layer_norm",
-    native_layer_norm_apply, destroy_parts<4, 1>, sizeof(native_layer_norm_saved), false, false,
-    87};
+alignas(8) static constinit const NodeType native_layer_norm_type = {.name = "native_layer_norm",
+    .apply = native_layer_norm_apply, .destroy_saved = destroy_parts<4, 1>,
+    .saved_bytes = sizeof(native_layer_norm_saved), .members = 87};
 static TensorTriple native_layer_norm_autograd(Call c, const Tensor& input, Ints normalized_shape,
                                                const Tensor* weight, const Tensor* bias,
                                                double eps) {
@@ -633,9 +635,10 @@ static void layer_norm_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[2] = std::move(r.third);
   }
 }
-alignas(8) static constinit const NodeType layer_norm_backward_type = {"layer_norm_backward",
-    layer_norm_backward_apply, destroy_parts<3, 1>, sizeof(layer_norm_backward_saved), false, false,
-    55};
+alignas(8) static constinit const NodeType layer_norm_backward_type =
+    {.name = "layer_norm_backward", .apply = layer_norm_backward_apply,
+     .destroy_saved = destroy_parts<3, 1>, .saved_bytes = sizeof(layer_norm_backward_saved),
+     .members = 55};
 static TensorTriple layer_norm_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                                  Ints normalized_shape, const Tensor& mean,
                                                  const Tensor& rstd, const Tensor* weight,

@@ -30,8 +30,9 @@ constinit Op<TensorPair(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_poo
             bool>(&max_pool1d_with_indices_schema, impl::max_pool1d_with_indices, nullptr);
 
 // ---- max_pool2d ----
-alignas(8) static constinit const NodeType max_pool2d_type = {"max_pool2d", apply_like_max_pool2d,
-    destroy_parts<1, 4>, sizeof(max_pool2d_saved), false, false, 113};
+alignas(8) static constinit const NodeType max_pool2d_type = {.name = "max_pool2d",
+    .apply = apply_like_max_pool2d, .destroy_saved = destroy_parts<1, 4>,
+    .saved_bytes = sizeof(max_pool2d_saved), .members = 113};
 static TensorRef max_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
                                      Ints padding, Ints dilation, bool ceil_mode) {
   const bool n0 = needs_grad(self);
@@ -63,8 +64,9 @@ constinit Op<TensorRef(const Tensor&, Ints, Ints, Ints, Ints, bool)> op_max_pool
 // ---- max_pool2d_with_indices ----
 using max_pool2d_with_indices_saved = max_pool2d_saved;
 alignas(8) static constinit const NodeType max_pool2d_with_indices_type =
-    {"max_pool2d_with_indices", apply_like_max_pool2d, destroy_parts<1, 4>,
-     sizeof(max_pool2d_with_indices_saved), false, false, 113};
+    {.name = "max_pool2d_with_indices", .apply = apply_like_max_pool2d,
+     .destroy_saved = destroy_parts<1, 4>, .saved_bytes = sizeof(max_pool2d_with_indices_saved),
+     .members = 113};
 static TensorPair max_pool2d_with_indices_autograd(Call c, const Tensor& self, Ints kernel_size,
                                                    Ints stride, Ints padding, Ints dilation,
                                                    bool ceil_mode) {
@@ -125,9 +127,10 @@ static void max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType max_pool2d_backward_type = {"max_pool2d_backward",
-    max_pool2d_backward_apply, destroy_parts<1, 4>, sizeof(max_pool2d_backward_saved), false, false,
-    113};
+alignas(8) static constinit const NodeType max_pool2d_backward_type =
+    {.name = "max_pool2d_backward", .apply = max_pool2d_backward_apply,
+     .destroy_saved = destroy_parts<1, 4>, .saved_bytes = sizeof(max_pool2d_backward_saved),
+     .members = 113};
 static TensorRef max_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                               Ints kernel_size, Ints stride, Ints padding,
                                               Ints dilation, bool ceil_mode) {
@@ -192,9 +195,10 @@ static void adaptive_max_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = op::adaptive_max_pool2d_backward(g0, self, output_size);
   }
 }
-alignas(8) static constinit const NodeType adaptive_max_pool2d_type = {"adaptive_max_pool2d",
-    adaptive_max_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_max_pool2d_saved), false, false,
-    114};
+alignas(8) static constinit const NodeType adaptive_max_pool2d_type =
+    {.name = "adaptive_max_pool2d", .apply = adaptive_max_pool2d_apply,
+     .destroy_saved = destroy_parts<1, 1>, .saved_bytes = sizeof(adaptive_max_pool2d_saved),
+     .members = 114};
 static TensorPair adaptive_max_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_max_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -239,8 +243,9 @@ static void adaptive_max_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
   }
 }
 alignas(8) static constinit const NodeType adaptive_max_pool2d_backward_type =
-    {"adaptive_max_pool2d_backward", adaptive_max_pool2d_backward_apply, destroy_parts<1, 1>,
-     sizeof(adaptive_max_pool2d_backward_saved), false, false, 114};
+    {.name = "adaptive_max_pool2d_backward", .apply = adaptive_max_pool2d_backward_apply,
+     .destroy_saved = destroy_parts<1, 1>,
+     .saved_bytes = sizeof(adaptive_max_pool2d_backward_saved), .members = 114};
 static TensorRef adaptive_max_pool2d_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(grad);
@@ -309,8 +314,9 @@ static void avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
                                      count_include_pad, divisor_override);
   }
 }
-alignas(8) static constinit const NodeType avg_pool2d_type = {"avg_pool2d", avg_pool2d_apply,
-    destroy_parts<1, 3>, sizeof(avg_pool2d_saved), false, false, 112};
+alignas(8) static constinit const NodeType avg_pool2d_type = {.name = "avg_pool2d",
+    .apply = avg_pool2d_apply, .destroy_saved = destroy_parts<1, 3>,
+    .saved_bytes = sizeof(avg_pool2d_saved), .members = 112};
 static TensorRef avg_pool2d_autograd(Call c, const Tensor& self, Ints kernel_size, Ints stride,
                                      Ints padding, bool ceil_mode, bool count_include_pad,
                                      Opt<int64_t> divisor_override) {
@@ -376,9 +382,10 @@ static void avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType avg_pool2d_backward_type = {"avg_pool2d_backward",
-    avg_pool2d_backward_apply, destroy_parts<0, 3>, sizeof(avg_pool2d_backward_saved), false, false,
-    19};
+alignas(8) static constinit const NodeType avg_pool2d_backward_type =
+    {.name = "avg_pool2d_backward", .apply = avg_pool2d_backward_apply,
+     .destroy_saved = destroy_parts<0, 3>, .saved_bytes = sizeof(avg_pool2d_backward_saved),
+     .members = 19};
 static TensorRef avg_pool2d_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                               Ints kernel_size, Ints stride, Ints padding,
                                               bool ceil_mode, bool count_include_pad,
@@ -445,9 +452,10 @@ static void adaptive_avg_pool2d_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = op::adaptive_avg_pool2d_backward(g0, self, output_size);
   }
 }
-alignas(8) static constinit const NodeType adaptive_avg_pool2d_type = {"adaptive_avg_pool2d",
-    adaptive_avg_pool2d_apply, destroy_parts<1, 1>, sizeof(adaptive_avg_pool2d_saved), false, false,
-    114};
+alignas(8) static constinit const NodeType adaptive_avg_pool2d_type =
+    {.name = "adaptive_avg_pool2d", .apply = adaptive_avg_pool2d_apply,
+     .destroy_saved = destroy_parts<1, 1>, .saved_bytes = sizeof(adaptive_avg_pool2d_saved),
+     .members = 114};
 static TensorRef adaptive_avg_pool2d_autograd(Call c, const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_adaptive_avg_pool2d, c.keys & kBelowAutograd, self, output_size);
@@ -489,8 +497,9 @@ static void adaptive_avg_pool2d_backward_apply(Node& n, [[maybe_unused]] TensorR
   }
 }
 alignas(8) static constinit const NodeType adaptive_avg_pool2d_backward_type =
-    {"adaptive_avg_pool2d_backward", adaptive_avg_pool2d_backward_apply, destroy_parts<0, 1>,
-     sizeof(adaptive_avg_pool2d_backward_saved), false, false, 20};
+    {.name = "adaptive_avg_pool2d_backward", .apply = adaptive_avg_pool2d_backward_apply,
+     .destroy_saved = destroy_parts<0, 1>,
+     .saved_bytes = sizeof(adaptive_avg_pool2d_backward_saved), .members = 20};
 static TensorRef adaptive_avg_pool2d_backward_autograd(Call c, const Tensor& grad,
                                                        const Tensor& self, Ints output_size) {
   const bool n0 = needs_grad(grad);
@@ -639,8 +648,9 @@ static void take_maxima_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::take_maxima_backward(g0, self, indices);
   }
 }
-alignas(8) static constinit const NodeType take_maxima_type = {"take_maxima", take_maxima_apply,
-    destroy_parts<2, 0>, sizeof(take_maxima_saved), false, false, 123};
+alignas(8) static constinit const NodeType take_maxima_type = {.name = "take_maxima",
+    .apply = take_maxima_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(take_maxima_saved), .members = 123};
 static TensorRef take_maxima_autograd(Call c, const Tensor& self, const Tensor& indices) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_take_maxima, c.keys & kBelowAutograd, self, indices);
@@ -683,9 +693,10 @@ static void take_maxima_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = op::zeros_like(g0);
   }
 }
-alignas(8) static constinit const NodeType take_maxima_backward_type = {"take_maxima_backward",
-    take_maxima_backward_apply, destroy_parts<1, 0>, sizeof(take_maxima_backward_saved), false,
-    false, 69};
+alignas(8) static constinit const NodeType take_maxima_backward_type =
+    {.name = "take_maxima_backward", .apply = take_maxima_backward_apply,
+     .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(take_maxima_backward_saved),
+     .members = 69};
 static TensorRef take_maxima_backward_autograd(Call c, const Tensor& grad, const Tensor& self,
                                                const Tensor& indices) {
   const bool n0 = needs_grad(grad);

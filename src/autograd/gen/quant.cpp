@@ -82,9 +82,9 @@ static void fake_quantize_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[0] = op::mul(g0, op::fake_quantize_mask(input, scale, zero_point, quant_min, quant_max));
   }
 }
-alignas(8) static constinit const NodeType fake_quantize_type =
-    {"fake_quantize", fake_quantize_apply, destroy_parts<3, 0>, sizeof(fake_quantize_saved), false,
-     false, 81};
+alignas(8) static constinit const NodeType fake_quantize_type = {.name = "fake_quantize",
+    .apply = fake_quantize_apply, .destroy_saved = destroy_parts<3, 0>,
+    .saved_bytes = sizeof(fake_quantize_saved), .members = 81};
 static TensorRef fake_quantize_autograd(Call c, const Tensor& input, const Tensor& scale,
                                         const Tensor& zero_point, int64_t quant_min,
                                         int64_t quant_max) {
@@ -251,8 +251,9 @@ static void blockwise_linear_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = TensorRef::share(&g0);
   }
 }
-alignas(8) static constinit const NodeType blockwise_linear_type = {"blockwise_linear",
-    blockwise_linear_apply, destroy_parts<1, 0>, sizeof(blockwise_linear_saved), false, false, 149};
+alignas(8) static constinit const NodeType blockwise_linear_type = {.name = "blockwise_linear",
+    .apply = blockwise_linear_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(blockwise_linear_saved), .members = 149};
 static TensorRef blockwise_linear_autograd(Call c, const Tensor& input, const Tensor& weight,
                                            const Tensor* bias, int64_t format) {
   const bool n0 = needs_grad(input);

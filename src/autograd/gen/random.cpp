@@ -43,9 +43,9 @@ constinit Op<TensorRef(const Tensor&, Dtype, Opt<Device>, Generator*)> op_randn_
 
 // ---- bernoulli ----
 using bernoulli_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType bernoulli_type =
-    {"bernoulli", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(bernoulli_saved), false,
-     false, 0};
+alignas(8) static constinit const NodeType bernoulli_type = {.name = "bernoulli",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(bernoulli_saved), .members = 0};
 static TensorRef bernoulli_autograd(Call c, const Tensor& self, Generator* generator) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_bernoulli, c.keys & kBelowAutograd, self, generator);
@@ -77,9 +77,9 @@ constinit Op<void(const Tensor&, Generator*, Tensor&)> op_bernoulli_into =
 
 // ---- bernoulli_p ----
 using bernoulli_p_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType bernoulli_p_type =
-    {"bernoulli", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(bernoulli_p_saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType bernoulli_p_type = {.name = "bernoulli",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(bernoulli_p_saved), .members = 0};
 alignas(8) static constexpr ArgInfo bernoulli_p_args[] = {{"self", ArgType::kTensor, false, false},
     {"p", ArgType::kFloat, false, false}, {"generator", ArgType::kGenerator, false, true}};
 alignas(8) static constexpr RecordedSchema bernoulli_p_schema =
@@ -127,8 +127,9 @@ constinit Op<TensorRef(const Tensor&, int64_t, int64_t, Dtype, Opt<Device>,
 
 // ---- random_ ----
 using random__saved = add_scalar_saved;
-alignas(8) static constinit const NodeType random__type = {"random_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(random__saved), false, false, 0};
+alignas(8) static constinit const NodeType random__type =
+    {.name = "random_", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(random__saved), .members = 0};
 static void random__autograd(Call c, Tensor& self, int64_t low, Opt<int64_t> high,
                              Generator* generator) {
   check_tracked(self);
@@ -158,8 +159,9 @@ constinit Op<void(Tensor&, int64_t, Opt<int64_t>, Generator*)> op_random_ = make
 
 // ---- normal ----
 using normal_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType normal_type = {"normal", apply_like_div_floor,
-    destroy_parts<0, 0>, sizeof(normal_saved), false, false, 0};
+alignas(8) static constinit const NodeType normal_type =
+    {.name = "normal", .apply = apply_like_div_floor, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(normal_saved), .members = 0};
 static TensorRef normal_autograd(Call c, const Tensor& mean, const Tensor& std,
                                  Generator* generator) {
   const bool n0 = needs_grad(mean);
@@ -197,8 +199,8 @@ constinit Op<void(const Tensor&, const Tensor&, Generator*, Tensor&)> op_normal_
 // ---- normal_mean ----
 using normal_mean_saved = add_scalar_saved;
 alignas(8) static constinit const NodeType normal_mean_type =
-    {"normal", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(normal_mean_saved), false,
-     false, 0};
+    {.name = "normal", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(normal_mean_saved), .members = 0};
 alignas(8) static constexpr ArgInfo normal_mean_args[] = {{"mean", ArgType::kTensor, false, false},
     {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}},
     {"generator", ArgType::kGenerator, false, true}, {"dst", ArgType::kTensor, true, false}};
@@ -219,8 +221,9 @@ constinit Op<void(const Tensor&, double, Generator*, Tensor&)> op_normal_mean_in
 
 // ---- normal_std ----
 using normal_std_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType normal_std_type = {"normal", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(normal_std_saved), false, false, 0};
+alignas(8) static constinit const NodeType normal_std_type =
+    {.name = "normal", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(normal_std_saved), .members = 0};
 static TensorRef normal_std_autograd(Call c, double mean, const Tensor& std, Generator* generator) {
   const bool n0 = needs_grad(std);
   if (!(n0)) return redispatch(op_normal_std, c.keys & kBelowAutograd, mean, std, generator);
@@ -265,8 +268,9 @@ constinit Op<TensorRef(double, double, Ints, Dtype, Opt<Device>, Generator*)> op
 
 // ---- normal_ ----
 using normal__saved = add_scalar_saved;
-alignas(8) static constinit const NodeType normal__type = {"normal_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(normal__saved), false, false, 0};
+alignas(8) static constinit const NodeType normal__type =
+    {.name = "normal_", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(normal__saved), .members = 0};
 alignas(8) static constexpr ArgInfo normal__args[] = {{"self", ArgType::kTensor, true, false},
                                                       {"mean", ArgType::kFloat, false, true, 0,
                                                        ArgDefault::kFloat, {.f = 0.0}},
@@ -283,8 +287,9 @@ constinit Op<void(Tensor&, double, double, Generator*)> op_normal_ = make_op<voi
 
 // ---- uniform_ ----
 using uniform__saved = add_scalar_saved;
-alignas(8) static constinit const NodeType uniform__type = {"uniform_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(uniform__saved), false, false, 0};
+alignas(8) static constinit const NodeType uniform__type = {.name = "uniform_",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(uniform__saved), .members = 0};
 alignas(8) static constexpr ArgInfo uniform__args[] = {{"self", ArgType::kTensor, true, false},
                                                        {"low", ArgType::kFloat, false, true, 0,
                                                         ArgDefault::kFloat, {.f = 0.0}},
@@ -301,9 +306,9 @@ constinit Op<void(Tensor&, double, double, Generator*)> op_uniform_ = make_op<vo
 
 // ---- exponential_ ----
 using exponential__saved = add_scalar_saved;
-alignas(8) static constinit const NodeType exponential__type =
-    {"exponential_", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(exponential__saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType exponential__type = {.name = "exponential_",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(exponential__saved), .members = 0};
 alignas(8) static constexpr ArgInfo exponential__args[] = {{"self", ArgType::kTensor, true, false},
     {"lambd", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}},
     {"generator", ArgType::kGenerator, false, true}};
@@ -316,8 +321,9 @@ constinit Op<void(Tensor&, double, Generator*)> op_exponential_ = make_op<void, 
 
 // ---- cauchy_ ----
 using cauchy__saved = add_scalar_saved;
-alignas(8) static constinit const NodeType cauchy__type = {"cauchy_", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(cauchy__saved), false, false, 0};
+alignas(8) static constinit const NodeType cauchy__type =
+    {.name = "cauchy_", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(cauchy__saved), .members = 0};
 alignas(8) static constexpr ArgInfo cauchy__args[] = {{"self", ArgType::kTensor, true, false},
                                                       {"median", ArgType::kFloat, false, true, 0,
                                                        ArgDefault::kFloat, {.f = 0.0}},
@@ -334,9 +340,9 @@ constinit Op<void(Tensor&, double, double, Generator*)> op_cauchy_ = make_op<voi
 
 // ---- log_normal_ ----
 using log_normal__saved = add_scalar_saved;
-alignas(8) static constinit const NodeType log_normal__type =
-    {"log_normal_", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(log_normal__saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType log_normal__type = {.name = "log_normal_",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(log_normal__saved), .members = 0};
 alignas(8) static constexpr ArgInfo log_normal__args[] = {{"self", ArgType::kTensor, true, false},
     {"mean", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 1.0}},
     {"std", ArgType::kFloat, false, true, 0, ArgDefault::kFloat, {.f = 2.0}},
@@ -350,9 +356,9 @@ constinit Op<void(Tensor&, double, double, Generator*)> op_log_normal_ = make_op
 
 // ---- geometric_ ----
 using geometric__saved = add_scalar_saved;
-alignas(8) static constinit const NodeType geometric__type =
-    {"geometric_", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(geometric__saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType geometric__type = {.name = "geometric_",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(geometric__saved), .members = 0};
 alignas(8) static constexpr RecordedSchema geometric__schema =
     {schema_of({.name = "geometric_", .call = "geometric_", .args = args_like_bernoulli_p_,
                 .n_args = 3, .n_outs = 0, .differentiable = true, .random = true, .leaf = true,
@@ -376,9 +382,9 @@ static void native_dropout_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::mask_scale(g0, r1, formula::dropout_scale(p));
   }
 }
-alignas(8) static constinit const NodeType native_dropout_type =
-    {"native_dropout", native_dropout_apply, destroy_parts<1, 0>, sizeof(native_dropout_saved),
-     false, false, 94};
+alignas(8) static constinit const NodeType native_dropout_type = {.name = "native_dropout",
+    .apply = native_dropout_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(native_dropout_saved), .members = 94};
 static TensorPair native_dropout_autograd(Call c, const Tensor& input, double p, const Rng& rng) {
   const bool n0 = needs_grad(input);
   if (!(n0)) return redispatch(op_native_dropout, c.keys & kBelowAutograd, input, p, rng);
@@ -417,8 +423,9 @@ static void mask_scale_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::mask_scale(g0, mask, scale);
   }
 }
-alignas(8) static constinit const NodeType mask_scale_type = {"mask_scale", mask_scale_apply,
-    destroy_parts<1, 0>, sizeof(mask_scale_saved), false, false, 95};
+alignas(8) static constinit const NodeType mask_scale_type = {.name = "mask_scale",
+    .apply = mask_scale_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(mask_scale_saved), .members = 95};
 static TensorRef mask_scale_autograd(Call c, const Tensor& self, const Tensor& mask, double scale) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_mask_scale, c.keys & kBelowAutograd, self, mask, scale);

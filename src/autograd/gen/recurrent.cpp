@@ -165,9 +165,9 @@ static void recurrent_layer_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[5] = std::move(r.sixth);
   }
 }
-alignas(8) static constinit const NodeType recurrent_layer_type =
-    {"recurrent_layer", recurrent_layer_apply, destroy_parts<9, 1>, sizeof(recurrent_layer_saved),
-     false, false, 47};
+alignas(8) static constinit const NodeType recurrent_layer_type = {.name = "recurrent_layer",
+    .apply = recurrent_layer_apply, .destroy_saved = destroy_parts<9, 1>,
+    .saved_bytes = sizeof(recurrent_layer_saved), .members = 47};
 static TensorTriple recurrent_layer_autograd(Call c, const Tensor& gates, const Tensor& h0,
                                              const Tensor* c0, const Tensor& w_hh,
                                              const Tensor* b_hh, const Tensor* w_hr,

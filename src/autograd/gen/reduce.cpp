@@ -20,8 +20,10 @@ static void sum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::expand(g0, Ints(s.self_shape));
   }
 }
-alignas(8) static constinit const NodeType sum_type = {"sum", sum_apply, destroy_parts<0, 1>,
-                                                       sizeof(sum_saved), false, false, 23};
+alignas(8) static constinit const NodeType sum_type = {.name = "sum", .apply = sum_apply,
+                                                       .destroy_saved = destroy_parts<0, 1>,
+                                                       .saved_bytes = sizeof(sum_saved),
+                                                       .members = 23};
 alignas(8) static constexpr RecordedSchema sum_schema =
     {schema_of({.name = "sum", .call = "sum", .args = args_like_sum, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
@@ -40,8 +42,8 @@ static void sum_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::sum_dim_backward(g0, Ints(s.self_shape), dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType sum_dim_type = {"sum", sum_dim_apply,
-    destroy_parts<0, 2>, sizeof(sum_dim_saved), false, false, 15};
+alignas(8) static constinit const NodeType sum_dim_type = {.name = "sum", .apply = sum_dim_apply,
+    .destroy_saved = destroy_parts<0, 2>, .saved_bytes = sizeof(sum_dim_saved), .members = 15};
 alignas(8) static constexpr RecordedSchema sum_dim_schema =
     {schema_of({.name = "sum_dim", .call = "sum_dim", .args = args_like_sum_dim, .n_args = 4,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
@@ -75,8 +77,10 @@ static void mean_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::mean_backward(g0, Ints(s.self_shape));
   }
 }
-alignas(8) static constinit const NodeType mean_type = {"mean", mean_apply, destroy_parts<0, 1>,
-                                                        sizeof(mean_saved), false, false, 23};
+alignas(8) static constinit const NodeType mean_type = {.name = "mean", .apply = mean_apply,
+                                                        .destroy_saved = destroy_parts<0, 1>,
+                                                        .saved_bytes = sizeof(mean_saved),
+                                                        .members = 23};
 alignas(8) static constexpr RecordedSchema mean_schema =
     {schema_of({.name = "mean", .call = "mean", .args = args_like_sum, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kReduce}), &mean_type};
@@ -95,8 +99,8 @@ static void mean_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::mean_dim_backward(g0, Ints(s.self_shape), dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType mean_dim_type = {"mean", mean_dim_apply,
-    destroy_parts<0, 2>, sizeof(mean_dim_saved), false, false, 15};
+alignas(8) static constinit const NodeType mean_dim_type = {.name = "mean", .apply = mean_dim_apply,
+    .destroy_saved = destroy_parts<0, 2>, .saved_bytes = sizeof(mean_dim_saved), .members = 15};
 alignas(8) static constexpr RecordedSchema mean_dim_schema =
     {schema_of({.name = "mean_dim", .call = "mean_dim", .args = args_like_sum_dim, .n_args = 4,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
@@ -113,8 +117,10 @@ constinit Op<void(const Tensor&, Ints, bool, Dtype, Tensor&)> op_mean_dim_into =
     mean_dim_into_impl, into_autograd);
 
 // ---- max ----
-alignas(8) static constinit const NodeType max_type = {"max", apply_like_max, destroy_parts<2, 0>,
-                                                       sizeof(max_saved), false, false, 133};
+alignas(8) static constinit const NodeType max_type = {.name = "max", .apply = apply_like_max,
+                                                       .destroy_saved = destroy_parts<2, 0>,
+                                                       .saved_bytes = sizeof(max_saved),
+                                                       .members = 133};
 alignas(8) static constexpr RecordedSchema max_schema =
     {schema_of({.name = "max", .call = "max", .args = args_like_relu, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kReduce}), &max_type};
@@ -122,8 +128,9 @@ constinit Op<TensorRef(const Tensor&)> op_max = make_op<TensorRef, const Tensor&
     impl::max, record_like_max);
 
 // ---- max_dim ----
-alignas(8) static constinit const NodeType max_dim_type = {"max", apply_like_max_dim,
-    destroy_parts<1, 1>, sizeof(max_dim_saved), false, false, 72};
+alignas(8) static constinit const NodeType max_dim_type =
+    {.name = "max", .apply = apply_like_max_dim, .destroy_saved = destroy_parts<1, 1>,
+     .saved_bytes = sizeof(max_dim_saved), .members = 72};
 alignas(8) static constexpr RecordedSchema max_dim_schema =
     {schema_of({.name = "max_dim", .call = "max_dim", .args = args_like_max_dim, .n_args = 3,
                 .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
@@ -141,8 +148,10 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_max_dim_in
 
 // ---- min ----
 using min_saved = max_saved;
-alignas(8) static constinit const NodeType min_type = {"min", apply_like_max, destroy_parts<2, 0>,
-                                                       sizeof(min_saved), false, false, 133};
+alignas(8) static constinit const NodeType min_type = {.name = "min", .apply = apply_like_max,
+                                                       .destroy_saved = destroy_parts<2, 0>,
+                                                       .saved_bytes = sizeof(min_saved),
+                                                       .members = 133};
 alignas(8) static constexpr RecordedSchema min_schema =
     {schema_of({.name = "min", .call = "min", .args = args_like_relu, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kReduce}), &min_type};
@@ -151,8 +160,9 @@ constinit Op<TensorRef(const Tensor&)> op_min = make_op<TensorRef, const Tensor&
 
 // ---- min_dim ----
 using min_dim_saved = max_dim_saved;
-alignas(8) static constinit const NodeType min_dim_type = {"min", apply_like_max_dim,
-    destroy_parts<1, 1>, sizeof(min_dim_saved), false, false, 72};
+alignas(8) static constinit const NodeType min_dim_type =
+    {.name = "min", .apply = apply_like_max_dim, .destroy_saved = destroy_parts<1, 1>,
+     .saved_bytes = sizeof(min_dim_saved), .members = 72};
 alignas(8) static constexpr RecordedSchema min_dim_schema =
     {schema_of({.name = "min_dim", .call = "min_dim", .args = args_like_max_dim, .n_args = 3,
                 .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
@@ -226,9 +236,10 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_all_dim_into =
                                                       into_autograd);
 
 // ---- amax ----
-alignas(8) static constinit const NodeType amax_type = {"amax", apply_like_amax,
-                                                        destroy_parts<2, 1>, sizeof(amax_saved),
-                                                        false, false, 139};
+alignas(8) static constinit const NodeType amax_type = {.name = "amax", .apply = apply_like_amax,
+                                                        .destroy_saved = destroy_parts<2, 1>,
+                                                        .saved_bytes = sizeof(amax_saved),
+                                                        .members = 139};
 alignas(8) static constexpr RecordedSchema amax_schema =
     {schema_of({.name = "amax", .call = "amax", .args = args_like_nuclear_norm, .n_args = 3,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
@@ -244,9 +255,10 @@ constinit Op<void(const Tensor&, Ints, bool, Tensor&)> op_amax_into = make_op<vo
 
 // ---- amin ----
 using amin_saved = amax_saved;
-alignas(8) static constinit const NodeType amin_type = {"amin", apply_like_amax,
-                                                        destroy_parts<2, 1>, sizeof(amin_saved),
-                                                        false, false, 139};
+alignas(8) static constinit const NodeType amin_type = {.name = "amin", .apply = apply_like_amax,
+                                                        .destroy_saved = destroy_parts<2, 1>,
+                                                        .saved_bytes = sizeof(amin_saved),
+                                                        .members = 139};
 alignas(8) static constexpr RecordedSchema amin_schema =
     {schema_of({.name = "amin", .call = "amin", .args = args_like_nuclear_norm, .n_args = 3,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce}),
@@ -276,8 +288,9 @@ static void logsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::logsumexp_backward(g0, self, r0, dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType logsumexp_type = {"logsumexp", logsumexp_apply,
-    destroy_parts<2, 1>, sizeof(logsumexp_saved), false, false, 139};
+alignas(8) static constinit const NodeType logsumexp_type = {.name = "logsumexp",
+    .apply = logsumexp_apply, .destroy_saved = destroy_parts<2, 1>,
+    .saved_bytes = sizeof(logsumexp_saved), .members = 139};
 alignas(8) static constexpr RecordedSchema logsumexp_schema =
     {schema_of({.name = "logsumexp", .call = "logsumexp", .args = args_like_any_dim, .n_args = 3,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kReduce,
@@ -312,8 +325,10 @@ static void var_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::var_backward(g0, self, dim, correction, keepdim);
   }
 }
-alignas(8) static constinit const NodeType var_type = {"var", var_apply, destroy_parts<1, 1>,
-                                                       sizeof(var_saved), false, false, 111};
+alignas(8) static constinit const NodeType var_type = {.name = "var", .apply = var_apply,
+                                                       .destroy_saved = destroy_parts<1, 1>,
+                                                       .saved_bytes = sizeof(var_saved),
+                                                       .members = 111};
 static TensorRef var_autograd(Call c, const Tensor& self, Ints dim, double correction,
                               bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -367,8 +382,10 @@ static void std_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::std_backward(g0, r0, self, dim, correction, keepdim);
   }
 }
-alignas(8) static constinit const NodeType std_type = {"std", std_apply, destroy_parts<2, 1>,
-                                                       sizeof(std_saved), false, false, 140};
+alignas(8) static constinit const NodeType std_type = {.name = "std", .apply = std_apply,
+                                                       .destroy_saved = destroy_parts<2, 1>,
+                                                       .saved_bytes = sizeof(std_saved),
+                                                       .members = 140};
 static TensorRef std_autograd(Call c, const Tensor& self, Ints dim, double correction,
                               bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -423,8 +440,10 @@ static void prod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::prod_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType prod_type = {"prod", prod_apply, destroy_parts<2, 0>,
-                                                        sizeof(prod_saved), false, false, 133};
+alignas(8) static constinit const NodeType prod_type = {.name = "prod", .apply = prod_apply,
+                                                        .destroy_saved = destroy_parts<2, 0>,
+                                                        .saved_bytes = sizeof(prod_saved),
+                                                        .members = 133};
 static TensorRef prod_autograd(Call c, const Tensor& self, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_prod, c.keys & kBelowAutograd, self, dtype);
@@ -468,8 +487,8 @@ static void prod_dim_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::prod_dim_backward(g0, self, r0, dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType prod_dim_type = {"prod", prod_dim_apply,
-    destroy_parts<2, 0>, sizeof(prod_dim_saved), false, false, 137};
+alignas(8) static constinit const NodeType prod_dim_type = {.name = "prod", .apply = prod_dim_apply,
+    .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(prod_dim_saved), .members = 137};
 static TensorRef prod_dim_autograd(Call c, const Tensor& self, int64_t dim, bool keepdim,
                                    Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -545,8 +564,10 @@ static void norm_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::norm_backward(g0, self, r0, p, dim, keepdim);
   }
 }
-alignas(8) static constinit const NodeType norm_type = {"norm", norm_apply, destroy_parts<2, 1>,
-                                                        sizeof(norm_saved), false, false, 141};
+alignas(8) static constinit const NodeType norm_type = {.name = "norm", .apply = norm_apply,
+                                                        .destroy_saved = destroy_parts<2, 1>,
+                                                        .saved_bytes = sizeof(norm_saved),
+                                                        .members = 141};
 static TensorRef norm_autograd(Call c, const Tensor& self, double p, Ints dim, bool keepdim,
                                Dtype dtype) {
   const bool n0 = needs_grad(self);
@@ -855,9 +876,9 @@ static void row_distances_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
                                            p, pairs);
   }
 }
-alignas(8) static constinit const NodeType row_distances_type =
-    {"row_distances", row_distances_apply, destroy_parts<3, 0>, sizeof(row_distances_saved), false,
-     false, 151};
+alignas(8) static constinit const NodeType row_distances_type = {.name = "row_distances",
+    .apply = row_distances_apply, .destroy_saved = destroy_parts<3, 0>,
+    .saved_bytes = sizeof(row_distances_saved), .members = 151};
 static TensorRef row_distances_autograd(Call c, const Tensor& x1, const Tensor& x2, double p,
                                         bool pairs) {
   const bool n0 = needs_grad(x1);

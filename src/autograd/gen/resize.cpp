@@ -52,8 +52,9 @@ static void upsample2d_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::upsample2d_backward(g0, Ints(s.self_shape), size, mode, align, scale_h, scale_w);
   }
 }
-alignas(8) static constinit const NodeType upsample2d_type = {"upsample2d", upsample2d_apply,
-    destroy_parts<0, 2>, sizeof(upsample2d_saved), false, false, 32};
+alignas(8) static constinit const NodeType upsample2d_type = {.name = "upsample2d",
+    .apply = upsample2d_apply, .destroy_saved = destroy_parts<0, 2>,
+    .saved_bytes = sizeof(upsample2d_saved), .members = 32};
 static TensorRef upsample2d_autograd(Call c, const Tensor& self, Ints size, int64_t mode,
                                      bool align, double scale_h, double scale_w) {
   const bool n0 = needs_grad(self);
@@ -107,9 +108,10 @@ static void upsample2d_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads
     out[0] = op::upsample2d(g0, size, mode, align, scale_h, scale_w);
   }
 }
-alignas(8) static constinit const NodeType upsample2d_backward_type = {"upsample2d_backward",
-    upsample2d_backward_apply, destroy_parts<0, 1>, sizeof(upsample2d_backward_saved), false, false,
-    31};
+alignas(8) static constinit const NodeType upsample2d_backward_type =
+    {.name = "upsample2d_backward", .apply = upsample2d_backward_apply,
+     .destroy_saved = destroy_parts<0, 1>, .saved_bytes = sizeof(upsample2d_backward_saved),
+     .members = 31};
 static TensorRef upsample2d_backward_autograd(Call c, const Tensor& grad, Ints image, Ints size,
                                               int64_t mode, bool align, double scale_h,
                                               double scale_w) {

@@ -24,8 +24,8 @@ static void cumsum_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::cumsum_backward(g0, dim);
   }
 }
-alignas(8) static constinit const NodeType cumsum_type = {"cumsum", cumsum_apply,
-    destroy_parts<0, 0>, sizeof(cumsum_saved), false, false, 4};
+alignas(8) static constinit const NodeType cumsum_type = {.name = "cumsum", .apply = cumsum_apply,
+    .destroy_saved = destroy_parts<0, 0>, .saved_bytes = sizeof(cumsum_saved), .members = 4};
 static TensorRef cumsum_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumsum, c.keys & kBelowAutograd, self, dim, dtype);
@@ -89,8 +89,9 @@ static void cumprod_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::cumprod_backward(g0, self, r0, dim);
   }
 }
-alignas(8) static constinit const NodeType cumprod_type = {"cumprod", cumprod_apply,
-    destroy_parts<2, 0>, sizeof(cumprod_saved), false, false, 136};
+alignas(8) static constinit const NodeType cumprod_type =
+    {.name = "cumprod", .apply = cumprod_apply, .destroy_saved = destroy_parts<2, 0>,
+     .saved_bytes = sizeof(cumprod_saved), .members = 136};
 static TensorRef cumprod_autograd(Call c, const Tensor& self, int64_t dim, Dtype dtype) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_cumprod, c.keys & kBelowAutograd, self, dim, dtype);
@@ -203,8 +204,9 @@ constinit Op<TensorRef(const Tensor&, Opt<int64_t>, bool)> op_vander =
     make_op<TensorRef, const Tensor&, Opt<int64_t>, bool>(&vander_schema, impl::vander, nullptr);
 
 // ---- cummax ----
-alignas(8) static constinit const NodeType cummax_type = {"cummax", apply_like_cummax,
-    destroy_parts<1, 1>, sizeof(cummax_saved), false, false, 71};
+alignas(8) static constinit const NodeType cummax_type =
+    {.name = "cummax", .apply = apply_like_cummax, .destroy_saved = destroy_parts<1, 1>,
+     .saved_bytes = sizeof(cummax_saved), .members = 71};
 alignas(8) static constexpr RecordedSchema cummax_schema =
     {schema_of({.name = "cummax", .call = "cummax", .args = args_like_cummax, .n_args = 2,
                 .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
@@ -220,8 +222,9 @@ constinit Op<void(const Tensor&, int64_t, Tensor&, Tensor&)> op_cummax_into =
 
 // ---- cummin ----
 using cummin_saved = cummax_saved;
-alignas(8) static constinit const NodeType cummin_type = {"cummin", apply_like_cummax,
-    destroy_parts<1, 1>, sizeof(cummin_saved), false, false, 71};
+alignas(8) static constinit const NodeType cummin_type =
+    {.name = "cummin", .apply = apply_like_cummax, .destroy_saved = destroy_parts<1, 1>,
+     .saved_bytes = sizeof(cummin_saved), .members = 71};
 alignas(8) static constexpr RecordedSchema cummin_schema =
     {schema_of({.name = "cummin", .call = "cummin", .args = args_like_cummax, .n_args = 2,
                 .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
@@ -249,8 +252,9 @@ static void logcumsumexp_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = formula::logcumsumexp_backward(g0, self, r0, dim);
   }
 }
-alignas(8) static constinit const NodeType logcumsumexp_type = {"logcumsumexp", logcumsumexp_apply,
-    destroy_parts<2, 0>, sizeof(logcumsumexp_saved), false, false, 136};
+alignas(8) static constinit const NodeType logcumsumexp_type = {.name = "logcumsumexp",
+    .apply = logcumsumexp_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(logcumsumexp_saved), .members = 136};
 alignas(8) static constexpr ArgInfo logcumsumexp_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDim, false, false}, {"dst", ArgType::kTensor, true, false}};
 alignas(8) static constexpr RecordedSchema logcumsumexp_schema =

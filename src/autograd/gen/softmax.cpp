@@ -51,9 +51,9 @@ static void native_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::softmax_backward(g0, r0, dim);
   }
 }
-alignas(8) static constinit const NodeType native_softmax_type =
-    {"native_softmax", native_softmax_apply, destroy_parts<1, 0>, sizeof(native_softmax_saved),
-     false, false, 99};
+alignas(8) static constinit const NodeType native_softmax_type = {.name = "native_softmax",
+    .apply = native_softmax_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(native_softmax_saved), .members = 99};
 alignas(8) static constexpr RecordedSchema native_softmax_schema =
     {schema_of({.name = "native_softmax", .call = "native_softmax",
                 .args = args_like_native_softmax, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -83,8 +83,9 @@ static void softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = formula::softmax_backward_y(g0, grad, y, dim);
   }
 }
-alignas(8) static constinit const NodeType softmax_backward_type = {"softmax_backward",
-    softmax_backward_apply, destroy_parts<2, 0>, sizeof(softmax_backward_saved), false, false, 63};
+alignas(8) static constinit const NodeType softmax_backward_type = {.name = "softmax_backward",
+    .apply = softmax_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(softmax_backward_saved), .members = 63};
 alignas(8) static constexpr RecordedSchema softmax_backward_schema =
     {schema_of({.name = "softmax_backward", .call = "softmax_backward",
                 .args = args_like_softmax_backward, .n_args = 3, .n_outs = 1,
@@ -124,9 +125,9 @@ static void native_log_softmax_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[0] = op::log_softmax_backward(g0, r0, dim);
   }
 }
-alignas(8) static constinit const NodeType native_log_softmax_type = {"native_log_softmax",
-    native_log_softmax_apply, destroy_parts<1, 0>, sizeof(native_log_softmax_saved), false, false,
-    99};
+alignas(8) static constinit const NodeType native_log_softmax_type = {.name = "native_log_softmax",
+    .apply = native_log_softmax_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(native_log_softmax_saved), .members = 99};
 alignas(8) static constexpr RecordedSchema native_log_softmax_schema =
     {schema_of({.name = "native_log_softmax", .call = "native_log_softmax",
                 .args = args_like_native_softmax, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -157,9 +158,10 @@ static void log_softmax_backward_apply(Node& n, [[maybe_unused]] TensorRef* grad
     out[1] = formula::log_softmax_backward_y(g0, grad, y, dim);
   }
 }
-alignas(8) static constinit const NodeType log_softmax_backward_type = {"log_softmax_backward",
-    log_softmax_backward_apply, destroy_parts<2, 0>, sizeof(log_softmax_backward_saved), false,
-    false, 63};
+alignas(8) static constinit const NodeType log_softmax_backward_type =
+    {.name = "log_softmax_backward", .apply = log_softmax_backward_apply,
+     .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(log_softmax_backward_saved),
+     .members = 63};
 alignas(8) static constexpr RecordedSchema log_softmax_backward_schema =
     {schema_of({.name = "log_softmax_backward", .call = "log_softmax_backward",
                 .args = args_like_softmax_backward, .n_args = 3, .n_outs = 1,

@@ -24,8 +24,10 @@ static void sort_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, true);
   }
 }
-alignas(8) static constinit const NodeType sort_type = {"sort", sort_apply, destroy_parts<1, 1>,
-                                                        sizeof(sort_saved), false, false, 71};
+alignas(8) static constinit const NodeType sort_type = {.name = "sort", .apply = sort_apply,
+                                                        .destroy_saved = destroy_parts<1, 1>,
+                                                        .saved_bytes = sizeof(sort_saved),
+                                                        .members = 71};
 static TensorPair sort_autograd(Call c, const Tensor& self, int64_t dim, bool descending,
                                 bool stable) {
   const bool n0 = needs_grad(self);
@@ -97,8 +99,10 @@ static void topk_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, true);
   }
 }
-alignas(8) static constinit const NodeType topk_type = {"topk", topk_apply, destroy_parts<1, 1>,
-                                                        sizeof(topk_saved), false, false, 71};
+alignas(8) static constinit const NodeType topk_type = {.name = "topk", .apply = topk_apply,
+                                                        .destroy_saved = destroy_parts<1, 1>,
+                                                        .saved_bytes = sizeof(topk_saved),
+                                                        .members = 71};
 static TensorPair topk_autograd(Call c, const Tensor& self, int64_t k, int64_t dim, bool largest,
                                 bool sorted) {
   const bool n0 = needs_grad(self);
@@ -230,8 +234,9 @@ static void kthvalue_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = formula::pick_backward(g0, Ints(s.self_shape), dim, r1, keepdim);
   }
 }
-alignas(8) static constinit const NodeType kthvalue_type = {"kthvalue", kthvalue_apply,
-    destroy_parts<1, 1>, sizeof(kthvalue_saved), false, false, 72};
+alignas(8) static constinit const NodeType kthvalue_type = {.name = "kthvalue",
+    .apply = kthvalue_apply, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(kthvalue_saved), .members = 72};
 static TensorPair kthvalue_autograd(Call c, const Tensor& self, int64_t k, int64_t dim,
                                     bool keepdim) {
   const bool n0 = needs_grad(self);
@@ -286,8 +291,9 @@ static void select_ranks_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = op::scatter_add(op::zeros(Ints(s.self_shape), g0.dtype, g0.device), -1, r1, g0);
   }
 }
-alignas(8) static constinit const NodeType select_ranks_type = {"select_ranks", select_ranks_apply,
-    destroy_parts<1, 1>, sizeof(select_ranks_saved), false, false, 70};
+alignas(8) static constinit const NodeType select_ranks_type = {.name = "select_ranks",
+    .apply = select_ranks_apply, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(select_ranks_saved), .members = 70};
 static TensorPair select_ranks_autograd(Call c, const Tensor& self, const Tensor& ranks,
                                         bool nan_last) {
   const bool n0 = needs_grad(self);
@@ -316,8 +322,8 @@ constinit Op<TensorPair(const Tensor&, const Tensor&, bool)> op_select_ranks =
 
 // ---- median ----
 using median_saved = max_saved;
-alignas(8) static constinit const NodeType median_type = {"median", apply_like_max,
-    destroy_parts<2, 0>, sizeof(median_saved), false, false, 133};
+alignas(8) static constinit const NodeType median_type = {.name = "median", .apply = apply_like_max,
+    .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(median_saved), .members = 133};
 alignas(8) static constexpr RecordedSchema median_schema =
     {schema_of({.name = "median", .call = "median", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
@@ -327,8 +333,9 @@ constinit Op<TensorRef(const Tensor&)> op_median = make_op<TensorRef, const Tens
 
 // ---- median_dim ----
 using median_dim_saved = max_dim_saved;
-alignas(8) static constinit const NodeType median_dim_type = {"median", apply_like_max_dim,
-    destroy_parts<1, 1>, sizeof(median_dim_saved), false, false, 72};
+alignas(8) static constinit const NodeType median_dim_type =
+    {.name = "median", .apply = apply_like_max_dim, .destroy_saved = destroy_parts<1, 1>,
+     .saved_bytes = sizeof(median_dim_saved), .members = 72};
 alignas(8) static constexpr RecordedSchema median_dim_schema =
     {schema_of({.name = "median_dim", .call = "median_dim", .args = args_like_max_dim, .n_args = 3,
                 .n_outs = 2, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
@@ -346,8 +353,9 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_median_dim
 
 // ---- nanmedian ----
 using nanmedian_saved = max_saved;
-alignas(8) static constinit const NodeType nanmedian_type = {"nanmedian", apply_like_max,
-    destroy_parts<2, 0>, sizeof(nanmedian_saved), false, false, 133};
+alignas(8) static constinit const NodeType nanmedian_type = {.name = "nanmedian",
+    .apply = apply_like_max, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(nanmedian_saved), .members = 133};
 alignas(8) static constexpr RecordedSchema nanmedian_schema =
     {schema_of({.name = "nanmedian", .call = "nanmedian", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kRow}),
@@ -357,8 +365,9 @@ constinit Op<TensorRef(const Tensor&)> op_nanmedian =
 
 // ---- nanmedian_dim ----
 using nanmedian_dim_saved = max_dim_saved;
-alignas(8) static constinit const NodeType nanmedian_dim_type = {"nanmedian", apply_like_max_dim,
-    destroy_parts<1, 1>, sizeof(nanmedian_dim_saved), false, false, 72};
+alignas(8) static constinit const NodeType nanmedian_dim_type = {.name = "nanmedian",
+    .apply = apply_like_max_dim, .destroy_saved = destroy_parts<1, 1>,
+    .saved_bytes = sizeof(nanmedian_dim_saved), .members = 72};
 alignas(8) static constexpr RecordedSchema nanmedian_dim_schema =
     {schema_of({.name = "nanmedian_dim", .call = "nanmedian_dim", .args = args_like_max_dim,
                 .n_args = 3, .n_outs = 2, .differentiable = true, .leaf = true,
@@ -376,9 +385,10 @@ constinit Op<void(const Tensor&, int64_t, bool, Tensor&, Tensor&)> op_nanmedian_
 
 // ---- mode ----
 using mode_saved = max_dim_saved;
-alignas(8) static constinit const NodeType mode_type = {"mode", apply_like_max_dim,
-                                                        destroy_parts<1, 1>, sizeof(mode_saved),
-                                                        false, false, 72};
+alignas(8) static constinit const NodeType mode_type = {.name = "mode", .apply = apply_like_max_dim,
+                                                        .destroy_saved = destroy_parts<1, 1>,
+                                                        .saved_bytes = sizeof(mode_saved),
+                                                        .members = 72};
 alignas(8) static constexpr ArgInfo mode_args[] = {{"self", ArgType::kTensor, false, false},
                                                    {"dim", ArgType::kDim, false, true, 0,
                                                     ArgDefault::kInt, {.i = -1}},

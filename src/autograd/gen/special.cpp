@@ -23,8 +23,8 @@ static void lgamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::mul(g0, op::digamma(self));
   }
 }
-alignas(8) static constinit const NodeType lgamma_type = {"lgamma", lgamma_apply,
-    destroy_parts<1, 0>, sizeof(lgamma_saved), false, false, 100};
+alignas(8) static constinit const NodeType lgamma_type = {.name = "lgamma", .apply = lgamma_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(lgamma_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema lgamma_schema =
     {schema_of({.name = "lgamma", .call = "lgamma", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -56,8 +56,9 @@ static void digamma_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::mul(g0, op::polygamma_kernel(self, 1));
   }
 }
-alignas(8) static constinit const NodeType digamma_type = {"digamma", digamma_apply,
-    destroy_parts<1, 0>, sizeof(digamma_saved), false, false, 100};
+alignas(8) static constinit const NodeType digamma_type =
+    {.name = "digamma", .apply = digamma_apply, .destroy_saved = destroy_parts<1, 0>,
+     .saved_bytes = sizeof(digamma_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema digamma_schema =
     {schema_of({.name = "digamma", .call = "digamma", .args = args_like_neg, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -107,8 +108,9 @@ static void polygamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[0] = formula::polygamma_backward(g0, self, order);
   }
 }
-alignas(8) static constinit const NodeType polygamma_kernel_type = {"polygamma_kernel",
-    polygamma_kernel_apply, destroy_parts<1, 0>, sizeof(polygamma_kernel_saved), false, false, 104};
+alignas(8) static constinit const NodeType polygamma_kernel_type = {.name = "polygamma_kernel",
+    .apply = polygamma_kernel_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(polygamma_kernel_saved), .members = 104};
 alignas(8) static constexpr ArgInfo polygamma_kernel_args[] =
     {{"self", ArgType::kTensor, false, false}, {"order", ArgType::kInt, false, false}};
 alignas(8) static constexpr RecordedSchema polygamma_kernel_schema =
@@ -162,8 +164,8 @@ static void erfinv_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::mul(op::mul(g0, op::exp(op::mul(r0, r0))), 0.886226925452758);
   }
 }
-alignas(8) static constinit const NodeType erfinv_type = {"erfinv", erfinv_apply,
-    destroy_parts<1, 0>, sizeof(erfinv_saved), false, false, 98};
+alignas(8) static constinit const NodeType erfinv_type = {.name = "erfinv", .apply = erfinv_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(erfinv_saved), .members = 98};
 alignas(8) static constexpr RecordedSchema erfinv_schema =
     {schema_of({.name = "erfinv", .call = "erfinv", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -198,8 +200,8 @@ static void erfcx_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::sub(op::mul(op::mul(self, r0), 2), 1.1283791670955126));
   }
 }
-alignas(8) static constinit const NodeType erfcx_type = {"erfcx", erfcx_apply, destroy_parts<2, 0>,
-    sizeof(erfcx_saved), false, false, 133};
+alignas(8) static constinit const NodeType erfcx_type = {.name = "erfcx", .apply = erfcx_apply,
+    .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(erfcx_saved), .members = 133};
 alignas(8) static constexpr RecordedSchema erfcx_schema =
     {schema_of({.name = "erfcx", .call = "erfcx", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -225,8 +227,10 @@ static void ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(g0, op::exp(op::mul(op::mul(self, self), -0.5))), 0.3989422804014327);
   }
 }
-alignas(8) static constinit const NodeType ndtr_type = {"ndtr", ndtr_apply, destroy_parts<1, 0>,
-                                                        sizeof(ndtr_saved), false, false, 100};
+alignas(8) static constinit const NodeType ndtr_type = {.name = "ndtr", .apply = ndtr_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(ndtr_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema ndtr_schema =
     {schema_of({.name = "ndtr", .call = "ndtr", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -253,8 +257,9 @@ static void log_ndtr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
                      0.7978845608028654);
   }
 }
-alignas(8) static constinit const NodeType log_ndtr_type = {"log_ndtr", log_ndtr_apply,
-    destroy_parts<1, 0>, sizeof(log_ndtr_saved), false, false, 100};
+alignas(8) static constinit const NodeType log_ndtr_type = {.name = "log_ndtr",
+    .apply = log_ndtr_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(log_ndtr_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema log_ndtr_schema =
     {schema_of({.name = "log_ndtr", .call = "log_ndtr", .args = args_like_neg, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -280,8 +285,8 @@ static void ndtri_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(op::mul(g0, op::exp(op::mul(op::mul(r0, r0), 0.5))), 2.5066282746310002);
   }
 }
-alignas(8) static constinit const NodeType ndtri_type = {"ndtri", ndtri_apply, destroy_parts<1, 0>,
-    sizeof(ndtri_saved), false, false, 98};
+alignas(8) static constinit const NodeType ndtri_type = {.name = "ndtri", .apply = ndtri_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(ndtri_saved), .members = 98};
 alignas(8) static constexpr RecordedSchema ndtri_schema =
     {schema_of({.name = "ndtri", .call = "ndtri", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -307,8 +312,10 @@ static void i0_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
     out[0] = op::mul(g0, op::i1(self));
   }
 }
-alignas(8) static constinit const NodeType i0_type = {"i0", i0_apply, destroy_parts<1, 0>,
-                                                      sizeof(i0_saved), false, false, 100};
+alignas(8) static constinit const NodeType i0_type = {.name = "i0", .apply = i0_apply,
+                                                      .destroy_saved = destroy_parts<1, 0>,
+                                                      .saved_bytes = sizeof(i0_saved),
+                                                      .members = 100};
 alignas(8) static constexpr RecordedSchema i0_schema =
     {schema_of({.name = "i0", .call = "i0", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -342,8 +349,10 @@ static void i0e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::sub(op::i1e(self), op::mul(op::sign(self), r0)));
   }
 }
-alignas(8) static constinit const NodeType i0e_type = {"i0e", i0e_apply, destroy_parts<2, 0>,
-                                                       sizeof(i0e_saved), false, false, 133};
+alignas(8) static constinit const NodeType i0e_type = {.name = "i0e", .apply = i0e_apply,
+                                                       .destroy_saved = destroy_parts<2, 0>,
+                                                       .saved_bytes = sizeof(i0e_saved),
+                                                       .members = 133};
 alignas(8) static constexpr RecordedSchema i0e_schema =
     {schema_of({.name = "i0e", .call = "i0e", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -371,8 +380,10 @@ static void i1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out)
     out[0] = formula::i1_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType i1_type = {"i1", i1_apply, destroy_parts<2, 0>,
-                                                      sizeof(i1_saved), false, false, 133};
+alignas(8) static constinit const NodeType i1_type = {.name = "i1", .apply = i1_apply,
+                                                      .destroy_saved = destroy_parts<2, 0>,
+                                                      .saved_bytes = sizeof(i1_saved),
+                                                      .members = 133};
 alignas(8) static constexpr RecordedSchema i1_schema =
     {schema_of({.name = "i1", .call = "i1", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -400,8 +411,10 @@ static void i1e_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::i1e_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType i1e_type = {"i1e", i1e_apply, destroy_parts<2, 0>,
-                                                       sizeof(i1e_saved), false, false, 133};
+alignas(8) static constinit const NodeType i1e_type = {.name = "i1e", .apply = i1e_apply,
+                                                       .destroy_saved = destroy_parts<2, 0>,
+                                                       .saved_bytes = sizeof(i1e_saved),
+                                                       .members = 133};
 alignas(8) static constexpr RecordedSchema i1e_schema =
     {schema_of({.name = "i1e", .call = "i1e", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -427,8 +440,10 @@ static void sinc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = formula::sinc_backward(g0, self);
   }
 }
-alignas(8) static constinit const NodeType sinc_type = {"sinc", sinc_apply, destroy_parts<1, 0>,
-                                                        sizeof(sinc_saved), false, false, 100};
+alignas(8) static constinit const NodeType sinc_type = {.name = "sinc", .apply = sinc_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(sinc_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema sinc_schema =
     {schema_of({.name = "sinc", .call = "sinc", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -460,8 +475,10 @@ static void entr_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::neg(op::mul(g0, op::add(op::log(self), 1)));
   }
 }
-alignas(8) static constinit const NodeType entr_type = {"entr", entr_apply, destroy_parts<1, 0>,
-                                                        sizeof(entr_saved), false, false, 100};
+alignas(8) static constinit const NodeType entr_type = {.name = "entr", .apply = entr_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(entr_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema entr_schema =
     {schema_of({.name = "entr", .call = "entr", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -497,8 +514,8 @@ static void xlogy_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[1] = op::mul(g0, op::div_true(self, other));
   }
 }
-alignas(8) static constinit const NodeType xlogy_type = {"xlogy", xlogy_apply, destroy_parts<2, 0>,
-    sizeof(xlogy_saved), false, false, 127};
+alignas(8) static constinit const NodeType xlogy_type = {.name = "xlogy", .apply = xlogy_apply,
+    .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(xlogy_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema xlogy_schema =
     {schema_of({.name = "xlogy", .call = "xlogy", .args = args_like_mul, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -532,8 +549,9 @@ static void xlogy_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tenso
     out[0] = formula::xlogy_backward(g0, self, other);
   }
 }
-alignas(8) static constinit const NodeType xlogy_scalar_type = {"xlogy", xlogy_scalar_apply,
-    destroy_parts<1, 0>, sizeof(xlogy_scalar_saved), false, false, 109};
+alignas(8) static constinit const NodeType xlogy_scalar_type =
+    {.name = "xlogy", .apply = xlogy_scalar_apply, .destroy_saved = destroy_parts<1, 0>,
+     .saved_bytes = sizeof(xlogy_scalar_saved), .members = 109};
 alignas(8) static constexpr RecordedSchema xlogy_scalar_schema =
     {schema_of({.name = "xlogy_scalar", .call = "xlogy", .args = args_like_mul_scalar, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -578,8 +596,9 @@ static void xlog1py_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[1] = op::mul(g0, op::div_true(self, op::add(other, 1)));
   }
 }
-alignas(8) static constinit const NodeType xlog1py_type = {"xlog1py", xlog1py_apply,
-    destroy_parts<2, 0>, sizeof(xlog1py_saved), false, false, 127};
+alignas(8) static constinit const NodeType xlog1py_type =
+    {.name = "xlog1py", .apply = xlog1py_apply, .destroy_saved = destroy_parts<2, 0>,
+     .saved_bytes = sizeof(xlog1py_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema xlog1py_schema =
     {schema_of({.name = "xlog1py", .call = "xlog1py", .args = args_like_mul, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -607,8 +626,9 @@ static void xlog1py_scalar_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = formula::xlog1py_backward(g0, self, other);
   }
 }
-alignas(8) static constinit const NodeType xlog1py_scalar_type = {"xlog1py", xlog1py_scalar_apply,
-    destroy_parts<1, 0>, sizeof(xlog1py_scalar_saved), false, false, 109};
+alignas(8) static constinit const NodeType xlog1py_scalar_type =
+    {.name = "xlog1py", .apply = xlog1py_scalar_apply, .destroy_saved = destroy_parts<1, 0>,
+     .saved_bytes = sizeof(xlog1py_scalar_saved), .members = 109};
 alignas(8) static constexpr RecordedSchema xlog1py_scalar_schema =
     {schema_of({.name = "xlog1py_scalar", .call = "xlog1py", .args = args_like_mul_scalar,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .leaf = true,
@@ -665,9 +685,9 @@ static void igamma_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[0] = op::mul(g0, formula::igamma_slope(self, other));
   }
 }
-alignas(8) static constinit const NodeType igamma_kernel_type =
-    {"igamma_kernel", igamma_kernel_apply, destroy_parts<2, 0>, sizeof(igamma_kernel_saved), false,
-     false, 127};
+alignas(8) static constinit const NodeType igamma_kernel_type = {.name = "igamma_kernel",
+    .apply = igamma_kernel_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(igamma_kernel_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema igamma_kernel_schema =
     {schema_of({.name = "igamma_kernel", .call = "igamma_kernel", .args = args_like_rest_trunc,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -717,9 +737,9 @@ static void igammac_kernel_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::neg(op::mul(g0, formula::igamma_slope(self, other)));
   }
 }
-alignas(8) static constinit const NodeType igammac_kernel_type =
-    {"igammac_kernel", igammac_kernel_apply, destroy_parts<2, 0>, sizeof(igammac_kernel_saved),
-     false, false, 127};
+alignas(8) static constinit const NodeType igammac_kernel_type = {.name = "igammac_kernel",
+    .apply = igammac_kernel_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(igammac_kernel_saved), .members = 127};
 alignas(8) static constexpr RecordedSchema igammac_kernel_schema =
     {schema_of({.name = "igammac_kernel", .call = "igammac_kernel", .args = args_like_rest_trunc,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -744,8 +764,8 @@ static void bessel_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::bessel_backward(g0, self, r0, which);
   }
 }
-alignas(8) static constinit const NodeType bessel_type = {"bessel", bessel_apply,
-    destroy_parts<2, 0>, sizeof(bessel_saved), false, false, 138};
+alignas(8) static constinit const NodeType bessel_type = {.name = "bessel", .apply = bessel_apply,
+    .destroy_saved = destroy_parts<2, 0>, .saved_bytes = sizeof(bessel_saved), .members = 138};
 alignas(8) static constexpr ArgInfo bessel_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"which", ArgType::kInt, false, false}};
 alignas(8) static constexpr RecordedSchema bessel_schema =
@@ -775,9 +795,10 @@ static void orthogonal_polynomial_apply(Node& n, [[maybe_unused]] TensorRef* gra
     out[0] = formula::orthogonal_polynomial_backward(g0, self, which, order);
   }
 }
-alignas(8) static constinit const NodeType orthogonal_polynomial_type = {"orthogonal_polynomial",
-    orthogonal_polynomial_apply, destroy_parts<1, 0>, sizeof(orthogonal_polynomial_saved), false,
-    false, 105};
+alignas(8) static constinit const NodeType orthogonal_polynomial_type =
+    {.name = "orthogonal_polynomial", .apply = orthogonal_polynomial_apply,
+     .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(orthogonal_polynomial_saved),
+     .members = 105};
 static TensorRef orthogonal_polynomial_autograd(Call c, const Tensor& self, int64_t which,
                                                 int64_t order) {
   const bool n0 = needs_grad(self);
@@ -822,8 +843,10 @@ static void zeta_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::neg(op::mul(op::mul(g0, self), op::zeta(op::add(self, 1), other)));
   }
 }
-alignas(8) static constinit const NodeType zeta_type = {"zeta", zeta_apply, destroy_parts<2, 0>,
-                                                        sizeof(zeta_saved), false, false, 127};
+alignas(8) static constinit const NodeType zeta_type = {.name = "zeta", .apply = zeta_apply,
+                                                        .destroy_saved = destroy_parts<2, 0>,
+                                                        .saved_bytes = sizeof(zeta_saved),
+                                                        .members = 127};
 alignas(8) static constexpr RecordedSchema zeta_schema =
     {schema_of({.name = "zeta", .call = "zeta", .args = args_like_mul, .n_args = 2, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,

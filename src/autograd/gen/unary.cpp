@@ -23,8 +23,10 @@ static void exp_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(r0));
   }
 }
-alignas(8) static constinit const NodeType exp_type = {"exp", exp_apply, destroy_parts<1, 0>,
-                                                       sizeof(exp_saved), false, false, 98};
+alignas(8) static constinit const NodeType exp_type = {.name = "exp", .apply = exp_apply,
+                                                       .destroy_saved = destroy_parts<1, 0>,
+                                                       .saved_bytes = sizeof(exp_saved),
+                                                       .members = 98};
 alignas(8) static constexpr RecordedSchema exp_schema =
     {schema_of({.name = "exp", .call = "exp", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -57,8 +59,10 @@ static void log_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::div_true(g0, op::conj(self));
   }
 }
-alignas(8) static constinit const NodeType log_type = {"log", log_apply, destroy_parts<1, 0>,
-                                                       sizeof(log_saved), false, false, 100};
+alignas(8) static constinit const NodeType log_type = {.name = "log", .apply = log_apply,
+                                                       .destroy_saved = destroy_parts<1, 0>,
+                                                       .saved_bytes = sizeof(log_saved),
+                                                       .members = 100};
 alignas(8) static constexpr RecordedSchema log_schema =
     {schema_of({.name = "log", .call = "log", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -91,8 +95,10 @@ static void tanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::tanh_backward(g0, r0);
   }
 }
-alignas(8) static constinit const NodeType tanh_type = {"tanh", tanh_apply, destroy_parts<1, 0>,
-                                                        sizeof(tanh_saved), false, false, 98};
+alignas(8) static constinit const NodeType tanh_type = {.name = "tanh", .apply = tanh_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(tanh_saved),
+                                                        .members = 98};
 alignas(8) static constexpr RecordedSchema tanh_schema =
     {schema_of({.name = "tanh", .call = "tanh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -132,9 +138,9 @@ static void tanh_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = op::mul(op::mul(op::conj(g0), grad), op::conj(op::mul(y, -2)));
   }
 }
-alignas(8) static constinit const NodeType tanh_backward_type =
-    {"tanh_backward", tanh_backward_apply, destroy_parts<2, 0>, sizeof(tanh_backward_saved), false,
-     false, 62};
+alignas(8) static constinit const NodeType tanh_backward_type = {.name = "tanh_backward",
+    .apply = tanh_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(tanh_backward_saved), .members = 62};
 alignas(8) static constexpr RecordedSchema tanh_backward_schema =
     {schema_of({.name = "tanh_backward", .call = "tanh_backward", .args = args_like_tanh_backward,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -156,8 +162,9 @@ static void sigmoid_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = op::sigmoid_backward(g0, r0);
   }
 }
-alignas(8) static constinit const NodeType sigmoid_type = {"sigmoid", sigmoid_apply,
-    destroy_parts<1, 0>, sizeof(sigmoid_saved), false, false, 98};
+alignas(8) static constinit const NodeType sigmoid_type =
+    {.name = "sigmoid", .apply = sigmoid_apply, .destroy_saved = destroy_parts<1, 0>,
+     .saved_bytes = sizeof(sigmoid_saved), .members = 98};
 alignas(8) static constexpr RecordedSchema sigmoid_schema =
     {schema_of({.name = "sigmoid", .call = "sigmoid", .args = args_like_neg, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -197,8 +204,9 @@ static void sigmoid_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = op::mul(op::mul(op::conj(g0), grad), op::conj(op::rsub(op::mul(y, 2), 1)));
   }
 }
-alignas(8) static constinit const NodeType sigmoid_backward_type = {"sigmoid_backward",
-    sigmoid_backward_apply, destroy_parts<2, 0>, sizeof(sigmoid_backward_saved), false, false, 62};
+alignas(8) static constinit const NodeType sigmoid_backward_type = {.name = "sigmoid_backward",
+    .apply = sigmoid_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(sigmoid_backward_saved), .members = 62};
 alignas(8) static constexpr RecordedSchema sigmoid_backward_schema =
     {schema_of({.name = "sigmoid_backward", .call = "sigmoid_backward",
                 .args = args_like_tanh_backward, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -221,8 +229,10 @@ static void abs_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::sgn(self));
   }
 }
-alignas(8) static constinit const NodeType abs_type = {"abs", abs_apply, destroy_parts<1, 0>,
-                                                       sizeof(abs_saved), false, false, 100};
+alignas(8) static constinit const NodeType abs_type = {.name = "abs", .apply = abs_apply,
+                                                       .destroy_saved = destroy_parts<1, 0>,
+                                                       .saved_bytes = sizeof(abs_saved),
+                                                       .members = 100};
 alignas(8) static constexpr RecordedSchema abs_schema =
     {schema_of({.name = "abs", .call = "abs", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -256,8 +266,10 @@ static void sgn_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = formula::sgn_backward(g0, self, r0);
   }
 }
-alignas(8) static constinit const NodeType sgn_type = {"sgn", sgn_apply, destroy_parts<2, 0>,
-                                                       sizeof(sgn_saved), false, false, 133};
+alignas(8) static constinit const NodeType sgn_type = {.name = "sgn", .apply = sgn_apply,
+                                                       .destroy_saved = destroy_parts<2, 0>,
+                                                       .saved_bytes = sizeof(sgn_saved),
+                                                       .members = 133};
 alignas(8) static constexpr RecordedSchema sgn_schema =
     {schema_of({.name = "sgn", .call = "sgn", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -295,9 +307,9 @@ constinit Op<void(const Tensor&, Tensor&)> op_sgn_into = make_op<void, const Ten
 
 // ---- sign ----
 using sign_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType sign_type = {"sign", apply_like_div_floor_scalar,
-                                                        destroy_parts<0, 0>, sizeof(sign_saved),
-                                                        false, false, 0};
+alignas(8) static constinit const NodeType sign_type =
+    {.name = "sign", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(sign_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema sign_schema =
     {schema_of({.name = "sign", .call = "sign", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -329,8 +341,10 @@ static void sqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::mul(op::conj(r0), 2));
   }
 }
-alignas(8) static constinit const NodeType sqrt_type = {"sqrt", sqrt_apply, destroy_parts<1, 0>,
-                                                        sizeof(sqrt_saved), false, false, 98};
+alignas(8) static constinit const NodeType sqrt_type = {.name = "sqrt", .apply = sqrt_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(sqrt_saved),
+                                                        .members = 98};
 alignas(8) static constexpr RecordedSchema sqrt_schema =
     {schema_of({.name = "sqrt", .call = "sqrt", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -362,8 +376,8 @@ static void rsqrt_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(op::mul(g0, op::conj(op::mul(op::mul(r0, r0), r0))), -0.5);
   }
 }
-alignas(8) static constinit const NodeType rsqrt_type = {"rsqrt", rsqrt_apply, destroy_parts<1, 0>,
-    sizeof(rsqrt_saved), false, false, 98};
+alignas(8) static constinit const NodeType rsqrt_type = {.name = "rsqrt", .apply = rsqrt_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(rsqrt_saved), .members = 98};
 alignas(8) static constexpr RecordedSchema rsqrt_schema =
     {schema_of({.name = "rsqrt", .call = "rsqrt", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -421,8 +435,9 @@ static void reciprocal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
     out[0] = op::neg(op::mul(g0, op::conj(op::mul(r0, r0))));
   }
 }
-alignas(8) static constinit const NodeType reciprocal_type = {"reciprocal", reciprocal_apply,
-    destroy_parts<1, 0>, sizeof(reciprocal_saved), false, false, 98};
+alignas(8) static constinit const NodeType reciprocal_type = {.name = "reciprocal",
+    .apply = reciprocal_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(reciprocal_saved), .members = 98};
 alignas(8) static constexpr RecordedSchema reciprocal_schema =
     {schema_of({.name = "reciprocal", .call = "reciprocal", .args = args_like_neg, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -455,8 +470,10 @@ static void exp2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(g0, op::conj(r0)), 0.6931471805599453);
   }
 }
-alignas(8) static constinit const NodeType exp2_type = {"exp2", exp2_apply, destroy_parts<1, 0>,
-                                                        sizeof(exp2_saved), false, false, 98};
+alignas(8) static constinit const NodeType exp2_type = {.name = "exp2", .apply = exp2_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(exp2_saved),
+                                                        .members = 98};
 alignas(8) static constexpr RecordedSchema exp2_schema =
     {schema_of({.name = "exp2", .call = "exp2", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -488,8 +505,8 @@ static void expm1_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::conj(op::add(r0, 1)));
   }
 }
-alignas(8) static constinit const NodeType expm1_type = {"expm1", expm1_apply, destroy_parts<1, 0>,
-    sizeof(expm1_saved), false, false, 98};
+alignas(8) static constinit const NodeType expm1_type = {.name = "expm1", .apply = expm1_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(expm1_saved), .members = 98};
 alignas(8) static constexpr RecordedSchema expm1_schema =
     {schema_of({.name = "expm1", .call = "expm1", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -522,8 +539,10 @@ static void log2_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::mul(op::conj(self), 0.6931471805599453));
   }
 }
-alignas(8) static constinit const NodeType log2_type = {"log2", log2_apply, destroy_parts<1, 0>,
-                                                        sizeof(log2_saved), false, false, 100};
+alignas(8) static constinit const NodeType log2_type = {.name = "log2", .apply = log2_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(log2_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema log2_schema =
     {schema_of({.name = "log2", .call = "log2", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -556,8 +575,8 @@ static void log10_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::mul(op::conj(self), 2.302585092994046));
   }
 }
-alignas(8) static constinit const NodeType log10_type = {"log10", log10_apply, destroy_parts<1, 0>,
-    sizeof(log10_saved), false, false, 100};
+alignas(8) static constinit const NodeType log10_type = {.name = "log10", .apply = log10_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(log10_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema log10_schema =
     {schema_of({.name = "log10", .call = "log10", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -590,8 +609,8 @@ static void log1p_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::conj(op::add(self, 1)));
   }
 }
-alignas(8) static constinit const NodeType log1p_type = {"log1p", log1p_apply, destroy_parts<1, 0>,
-    sizeof(log1p_saved), false, false, 100};
+alignas(8) static constinit const NodeType log1p_type = {.name = "log1p", .apply = log1p_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(log1p_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema log1p_schema =
     {schema_of({.name = "log1p", .call = "log1p", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -624,8 +643,10 @@ static void sin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(op::cos(self)));
   }
 }
-alignas(8) static constinit const NodeType sin_type = {"sin", sin_apply, destroy_parts<1, 0>,
-                                                       sizeof(sin_saved), false, false, 100};
+alignas(8) static constinit const NodeType sin_type = {.name = "sin", .apply = sin_apply,
+                                                       .destroy_saved = destroy_parts<1, 0>,
+                                                       .saved_bytes = sizeof(sin_saved),
+                                                       .members = 100};
 alignas(8) static constexpr RecordedSchema sin_schema =
     {schema_of({.name = "sin", .call = "sin", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -657,8 +678,10 @@ static void cos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::neg(op::mul(g0, op::conj(op::sin(self))));
   }
 }
-alignas(8) static constinit const NodeType cos_type = {"cos", cos_apply, destroy_parts<1, 0>,
-                                                       sizeof(cos_saved), false, false, 100};
+alignas(8) static constinit const NodeType cos_type = {.name = "cos", .apply = cos_apply,
+                                                       .destroy_saved = destroy_parts<1, 0>,
+                                                       .saved_bytes = sizeof(cos_saved),
+                                                       .members = 100};
 alignas(8) static constexpr RecordedSchema cos_schema =
     {schema_of({.name = "cos", .call = "cos", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -690,8 +713,10 @@ static void tan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(g0, op::conj(op::add(op::mul(r0, r0), 1)));
   }
 }
-alignas(8) static constinit const NodeType tan_type = {"tan", tan_apply, destroy_parts<1, 0>,
-                                                       sizeof(tan_saved), false, false, 98};
+alignas(8) static constinit const NodeType tan_type = {.name = "tan", .apply = tan_apply,
+                                                       .destroy_saved = destroy_parts<1, 0>,
+                                                       .saved_bytes = sizeof(tan_saved),
+                                                       .members = 98};
 alignas(8) static constexpr RecordedSchema tan_schema =
     {schema_of({.name = "tan", .call = "tan", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -724,8 +749,10 @@ static void asin_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::rsqrt(op::rsub(op::mul(self, self), 1))));
   }
 }
-alignas(8) static constinit const NodeType asin_type = {"asin", asin_apply, destroy_parts<1, 0>,
-                                                        sizeof(asin_saved), false, false, 100};
+alignas(8) static constinit const NodeType asin_type = {.name = "asin", .apply = asin_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(asin_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema asin_schema =
     {schema_of({.name = "asin", .call = "asin", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -758,8 +785,10 @@ static void acos_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::neg(op::mul(g0, op::conj(op::rsqrt(op::rsub(op::mul(self, self), 1)))));
   }
 }
-alignas(8) static constinit const NodeType acos_type = {"acos", acos_apply, destroy_parts<1, 0>,
-                                                        sizeof(acos_saved), false, false, 100};
+alignas(8) static constinit const NodeType acos_type = {.name = "acos", .apply = acos_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(acos_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema acos_schema =
     {schema_of({.name = "acos", .call = "acos", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -792,8 +821,10 @@ static void atan_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::div_true(g0, op::conj(op::add(op::mul(self, self), 1)));
   }
 }
-alignas(8) static constinit const NodeType atan_type = {"atan", atan_apply, destroy_parts<1, 0>,
-                                                        sizeof(atan_saved), false, false, 100};
+alignas(8) static constinit const NodeType atan_type = {.name = "atan", .apply = atan_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(atan_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema atan_schema =
     {schema_of({.name = "atan", .call = "atan", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -825,8 +856,10 @@ static void sinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::cosh(self)));
   }
 }
-alignas(8) static constinit const NodeType sinh_type = {"sinh", sinh_apply, destroy_parts<1, 0>,
-                                                        sizeof(sinh_saved), false, false, 100};
+alignas(8) static constinit const NodeType sinh_type = {.name = "sinh", .apply = sinh_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(sinh_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema sinh_schema =
     {schema_of({.name = "sinh", .call = "sinh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -859,8 +892,10 @@ static void cosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(g0, op::conj(op::sinh(self)));
   }
 }
-alignas(8) static constinit const NodeType cosh_type = {"cosh", cosh_apply, destroy_parts<1, 0>,
-                                                        sizeof(cosh_saved), false, false, 100};
+alignas(8) static constinit const NodeType cosh_type = {.name = "cosh", .apply = cosh_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(cosh_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema cosh_schema =
     {schema_of({.name = "cosh", .call = "cosh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -893,8 +928,8 @@ static void asinh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::mul(g0, op::conj(op::rsqrt(op::add(op::mul(self, self), 1))));
   }
 }
-alignas(8) static constinit const NodeType asinh_type = {"asinh", asinh_apply, destroy_parts<1, 0>,
-    sizeof(asinh_saved), false, false, 100};
+alignas(8) static constinit const NodeType asinh_type = {.name = "asinh", .apply = asinh_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(asinh_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema asinh_schema =
     {schema_of({.name = "asinh", .call = "asinh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -926,8 +961,8 @@ static void acosh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = formula::acosh_backward(g0, self);
   }
 }
-alignas(8) static constinit const NodeType acosh_type = {"acosh", acosh_apply, destroy_parts<1, 0>,
-    sizeof(acosh_saved), false, false, 100};
+alignas(8) static constinit const NodeType acosh_type = {.name = "acosh", .apply = acosh_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(acosh_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema acosh_schema =
     {schema_of({.name = "acosh", .call = "acosh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -959,8 +994,8 @@ static void atanh_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::div_true(g0, op::conj(op::rsub(op::mul(self, self), 1)));
   }
 }
-alignas(8) static constinit const NodeType atanh_type = {"atanh", atanh_apply, destroy_parts<1, 0>,
-    sizeof(atanh_saved), false, false, 100};
+alignas(8) static constinit const NodeType atanh_type = {.name = "atanh", .apply = atanh_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(atanh_saved), .members = 100};
 alignas(8) static constexpr RecordedSchema atanh_schema =
     {schema_of({.name = "atanh", .call = "atanh", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -996,8 +1031,8 @@ static void logit_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::logit_backward(g0, self, eps);
   }
 }
-alignas(8) static constinit const NodeType logit_type = {"logit", logit_apply, destroy_parts<1, 0>,
-    sizeof(logit_saved), false, false, 101};
+alignas(8) static constinit const NodeType logit_type = {.name = "logit", .apply = logit_apply,
+    .destroy_saved = destroy_parts<1, 0>, .saved_bytes = sizeof(logit_saved), .members = 101};
 static TensorRef logit_autograd(Call c, const Tensor& self, Opt<double> eps) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_logit, c.keys & kBelowAutograd, self, eps);
@@ -1077,9 +1112,9 @@ static void logit_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[1] = formula::logit_second(op::mul(g0, grad), input, eps);
   }
 }
-alignas(8) static constinit const NodeType logit_backward_type =
-    {"logit_backward", logit_backward_apply, destroy_parts<2, 0>, sizeof(logit_backward_saved),
-     false, false, 50};
+alignas(8) static constinit const NodeType logit_backward_type = {.name = "logit_backward",
+    .apply = logit_backward_apply, .destroy_saved = destroy_parts<2, 0>,
+    .saved_bytes = sizeof(logit_backward_saved), .members = 50};
 static TensorRef logit_backward_autograd(Call c, const Tensor& grad, const Tensor& input,
                                          Opt<double> eps) {
   const bool n0 = needs_grad(grad);
@@ -1161,8 +1196,10 @@ static void erf_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* out
     out[0] = op::mul(op::mul(op::exp(op::neg(op::mul(self, self))), 1.1283791670955126), g0);
   }
 }
-alignas(8) static constinit const NodeType erf_type = {"erf", erf_apply, destroy_parts<1, 0>,
-                                                       sizeof(erf_saved), false, false, 100};
+alignas(8) static constinit const NodeType erf_type = {.name = "erf", .apply = erf_apply,
+                                                       .destroy_saved = destroy_parts<1, 0>,
+                                                       .saved_bytes = sizeof(erf_saved),
+                                                       .members = 100};
 alignas(8) static constexpr RecordedSchema erf_schema =
     {schema_of({.name = "erf", .call = "erf", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1194,8 +1231,10 @@ static void erfc_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* ou
     out[0] = op::mul(op::mul(op::exp(op::neg(op::mul(self, self))), -1.1283791670955126), g0);
   }
 }
-alignas(8) static constinit const NodeType erfc_type = {"erfc", erfc_apply, destroy_parts<1, 0>,
-                                                        sizeof(erfc_saved), false, false, 100};
+alignas(8) static constinit const NodeType erfc_type = {.name = "erfc", .apply = erfc_apply,
+                                                        .destroy_saved = destroy_parts<1, 0>,
+                                                        .saved_bytes = sizeof(erfc_saved),
+                                                        .members = 100};
 alignas(8) static constexpr RecordedSchema erfc_schema =
     {schema_of({.name = "erfc", .call = "erfc", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1217,8 +1256,9 @@ constinit Op<void(const Tensor&, Tensor&)> op_erfc_into = make_op<void, const Te
 
 // ---- floor ----
 using floor_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType floor_type = {"floor", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(floor_saved), false, false, 0};
+alignas(8) static constinit const NodeType floor_type =
+    {.name = "floor", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(floor_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema floor_schema =
     {schema_of({.name = "floor", .call = "floor", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1240,9 +1280,9 @@ constinit Op<void(const Tensor&, Tensor&)> op_floor_into = make_op<void, const T
 
 // ---- ceil ----
 using ceil_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType ceil_type = {"ceil", apply_like_div_floor_scalar,
-                                                        destroy_parts<0, 0>, sizeof(ceil_saved),
-                                                        false, false, 0};
+alignas(8) static constinit const NodeType ceil_type =
+    {.name = "ceil", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(ceil_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema ceil_schema =
     {schema_of({.name = "ceil", .call = "ceil", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1264,8 +1304,9 @@ constinit Op<void(const Tensor&, Tensor&)> op_ceil_into = make_op<void, const Te
 
 // ---- trunc ----
 using trunc_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType trunc_type = {"trunc", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(trunc_saved), false, false, 0};
+alignas(8) static constinit const NodeType trunc_type =
+    {.name = "trunc", .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(trunc_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema trunc_schema =
     {schema_of({.name = "trunc", .call = "trunc", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1287,9 +1328,9 @@ constinit Op<void(const Tensor&, Tensor&)> op_trunc_into = make_op<void, const T
 
 // ---- frac ----
 using frac_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType frac_type = {"frac", apply_like_add_scalar,
-                                                        destroy_parts<0, 0>, sizeof(frac_saved),
-                                                        false, false, 0};
+alignas(8) static constinit const NodeType frac_type =
+    {.name = "frac", .apply = apply_like_add_scalar, .destroy_saved = destroy_parts<0, 0>,
+     .saved_bytes = sizeof(frac_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema frac_schema =
     {schema_of({.name = "frac", .call = "frac", .args = args_like_neg, .n_args = 1, .n_outs = 1,
                 .differentiable = true, .leaf = true, .kind = OpKind::kElementwise,
@@ -1346,9 +1387,9 @@ constinit Op<void(const Tensor&, int64_t, Tensor&)> op_round_into = make_op<void
 
 // ---- round_even ----
 using round_even_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType round_even_type =
-    {"round_even", apply_like_div_floor_scalar, destroy_parts<0, 0>, sizeof(round_even_saved),
-     false, false, 0};
+alignas(8) static constinit const NodeType round_even_type = {.name = "round_even",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(round_even_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema round_even_schema =
     {schema_of({.name = "round_even", .call = "round_even", .args = args_like_relu, .n_args = 1,
                 .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -1359,9 +1400,9 @@ constinit Op<TensorRef(const Tensor&)> op_round_even =
 
 // ---- round_decimals ----
 using round_decimals_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType round_decimals_type =
-    {"round_decimals", apply_like_div_floor_scalar, destroy_parts<0, 0>,
-     sizeof(round_decimals_saved), false, false, 0};
+alignas(8) static constinit const NodeType round_decimals_type = {.name = "round_decimals",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(round_decimals_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema round_decimals_schema =
     {schema_of({.name = "round_decimals", .call = "round_decimals",
                 .args = args_like_round_decimals, .n_args = 2, .n_outs = 1, .differentiable = true,
@@ -1372,8 +1413,9 @@ constinit Op<TensorRef(const Tensor&, double)> op_round_decimals = make_op<Tenso
 
 // ---- round_up ----
 using round_up_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType round_up_type = {"round_up", apply_like_div_floor_scalar,
-    destroy_parts<0, 0>, sizeof(round_up_saved), false, false, 0};
+alignas(8) static constinit const NodeType round_up_type = {.name = "round_up",
+    .apply = apply_like_div_floor_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(round_up_saved), .members = 0};
 alignas(8) static constexpr RecordedSchema round_up_schema =
     {schema_of({.name = "round_up", .call = "round_up", .args = args_like_round_decimals,
                 .n_args = 2, .n_outs = 1, .differentiable = true, .internal = true, .leaf = true,
@@ -1502,9 +1544,9 @@ static void replace_not_finite_apply(Node& n, [[maybe_unused]] TensorRef* grads,
     out[0] = op::masked_fill(g0, op::logical_not(op::isfinite(self)), 0);
   }
 }
-alignas(8) static constinit const NodeType replace_not_finite_type = {"replace_not_finite",
-    replace_not_finite_apply, destroy_parts<1, 0>, sizeof(replace_not_finite_saved), false, false,
-    100};
+alignas(8) static constinit const NodeType replace_not_finite_type = {.name = "replace_not_finite",
+    .apply = replace_not_finite_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(replace_not_finite_saved), .members = 100};
 static TensorRef replace_not_finite_autograd(Call c, const Tensor& self, double nan, double posinf,
                                              double neginf) {
   const bool n0 = needs_grad(self);
@@ -1543,8 +1585,9 @@ static void replace_nan_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::masked_fill(g0, op::isnan(self), 0);
   }
 }
-alignas(8) static constinit const NodeType replace_nan_type = {"replace_nan", replace_nan_apply,
-    destroy_parts<1, 0>, sizeof(replace_nan_saved), false, false, 100};
+alignas(8) static constinit const NodeType replace_nan_type = {.name = "replace_nan",
+    .apply = replace_nan_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(replace_nan_saved), .members = 100};
 static TensorRef replace_nan_autograd(Call c, const Tensor& self, double value) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_replace_nan, c.keys & kBelowAutograd, self, value);
@@ -1579,8 +1622,9 @@ static void replace_inf_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tensor
     out[0] = op::masked_fill(g0, op::isinf(self), 0);
   }
 }
-alignas(8) static constinit const NodeType replace_inf_type = {"replace_inf", replace_inf_apply,
-    destroy_parts<1, 0>, sizeof(replace_inf_saved), false, false, 100};
+alignas(8) static constinit const NodeType replace_inf_type = {.name = "replace_inf",
+    .apply = replace_inf_apply, .destroy_saved = destroy_parts<1, 0>,
+    .saved_bytes = sizeof(replace_inf_saved), .members = 100};
 static TensorRef replace_inf_autograd(Call c, const Tensor& self, double posinf, double neginf) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_replace_inf, c.keys & kBelowAutograd, self, posinf, neginf);

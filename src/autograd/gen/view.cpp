@@ -13,9 +13,10 @@ namespace TT_NS {
 
 // ---- view ----
 using view_saved = sum_saved;
-alignas(8) static constinit const NodeType view_type = {"view", apply_like_view,
-                                                        destroy_parts<0, 1>, sizeof(view_saved),
-                                                        false, false, 23};
+alignas(8) static constinit const NodeType view_type = {.name = "view", .apply = apply_like_view,
+                                                        .destroy_saved = destroy_parts<0, 1>,
+                                                        .saved_bytes = sizeof(view_saved),
+                                                        .members = 23};
 alignas(8) static constexpr RecordedSchema view_schema =
     {schema_of({.name = "view", .call = "view", .args = args_like_sum_to_size, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
@@ -49,8 +50,9 @@ static void transpose_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = op::transpose(g0, dim0, dim1);
   }
 }
-alignas(8) static constinit const NodeType transpose_type = {"transpose", transpose_apply,
-    destroy_parts<0, 0>, sizeof(transpose_saved), false, false, 9};
+alignas(8) static constinit const NodeType transpose_type = {.name = "transpose",
+    .apply = transpose_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(transpose_saved), .members = 9};
 static TensorRef transpose_autograd(Call c, const Tensor& self, int64_t dim0, int64_t dim1) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_transpose, c.keys & kBelowAutograd, self, dim0, dim1);
@@ -96,8 +98,9 @@ static void permute_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef*
     out[0] = formula::permute_backward(g0, dims);
   }
 }
-alignas(8) static constinit const NodeType permute_type = {"permute", permute_apply,
-    destroy_parts<0, 1>, sizeof(permute_saved), false, false, 16};
+alignas(8) static constinit const NodeType permute_type =
+    {.name = "permute", .apply = permute_apply, .destroy_saved = destroy_parts<0, 1>,
+     .saved_bytes = sizeof(permute_saved), .members = 16};
 alignas(8) static constexpr RecordedSchema permute_schema =
     {schema_of({.name = "permute", .call = "permute", .args = args_like_flip, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
@@ -116,8 +119,8 @@ static void expand_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::sum_to_size(g0, Ints(s.self_shape));
   }
 }
-alignas(8) static constinit const NodeType expand_type = {"expand", expand_apply,
-    destroy_parts<0, 1>, sizeof(expand_saved), false, false, 23};
+alignas(8) static constinit const NodeType expand_type = {.name = "expand", .apply = expand_apply,
+    .destroy_saved = destroy_parts<0, 1>, .saved_bytes = sizeof(expand_saved), .members = 23};
 alignas(8) static constexpr RecordedSchema expand_schema =
     {schema_of({.name = "expand", .call = "expand", .args = args_like_sum_to_size, .n_args = 2,
                 .n_outs = 1, .differentiable = true, .structural = true, .leaf = true,
@@ -128,8 +131,9 @@ constinit Op<TensorRef(const Tensor&, Ints)> op_expand = make_op<TensorRef, cons
 
 // ---- squeeze ----
 using squeeze_saved = sum_saved;
-alignas(8) static constinit const NodeType squeeze_type = {"squeeze", apply_like_view,
-    destroy_parts<0, 1>, sizeof(squeeze_saved), false, false, 23};
+alignas(8) static constinit const NodeType squeeze_type =
+    {.name = "squeeze", .apply = apply_like_view, .destroy_saved = destroy_parts<0, 1>,
+     .saved_bytes = sizeof(squeeze_saved), .members = 23};
 static TensorRef squeeze_autograd(Call c, const Tensor& self) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_squeeze, c.keys & kBelowAutograd, self);
@@ -153,8 +157,9 @@ constinit Op<TensorRef(const Tensor&)> op_squeeze =
 
 // ---- squeeze_dims ----
 using squeeze_dims_saved = sum_saved;
-alignas(8) static constinit const NodeType squeeze_dims_type = {"squeeze", apply_like_view,
-    destroy_parts<0, 1>, sizeof(squeeze_dims_saved), false, false, 23};
+alignas(8) static constinit const NodeType squeeze_dims_type =
+    {.name = "squeeze", .apply = apply_like_view, .destroy_saved = destroy_parts<0, 1>,
+     .saved_bytes = sizeof(squeeze_dims_saved), .members = 23};
 alignas(8) static constexpr ArgInfo squeeze_dims_args[] = {{"self", ArgType::kTensor, false, false},
     {"dim", ArgType::kDims, false, false}};
 alignas(8) static constexpr RecordedSchema squeeze_dims_schema =
@@ -178,8 +183,9 @@ static void unsqueeze_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRe
     out[0] = formula::squeeze_dim(g0, dim);
   }
 }
-alignas(8) static constinit const NodeType unsqueeze_type = {"unsqueeze", unsqueeze_apply,
-    destroy_parts<0, 0>, sizeof(unsqueeze_saved), false, false, 4};
+alignas(8) static constinit const NodeType unsqueeze_type = {.name = "unsqueeze",
+    .apply = unsqueeze_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(unsqueeze_saved), .members = 4};
 static TensorRef unsqueeze_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_unsqueeze, c.keys & kBelowAutograd, self, dim);
@@ -217,8 +223,8 @@ static void select_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::select_backward(g0, Ints(s.self_shape), dim, index);
   }
 }
-alignas(8) static constinit const NodeType select_type = {"select", select_apply,
-    destroy_parts<0, 1>, sizeof(select_saved), false, false, 26};
+alignas(8) static constinit const NodeType select_type = {.name = "select", .apply = select_apply,
+    .destroy_saved = destroy_parts<0, 1>, .saved_bytes = sizeof(select_saved), .members = 26};
 static TensorRef select_autograd(Call c, const Tensor& self, int64_t dim, int64_t index) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_select, c.keys & kBelowAutograd, self, dim, index);
@@ -260,9 +266,9 @@ static void select_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Te
     out[0] = op::select(g0, dim, index);
   }
 }
-alignas(8) static constinit const NodeType select_backward_type =
-    {"select_backward", select_backward_apply, destroy_parts<0, 0>, sizeof(select_backward_saved),
-     false, false, 7};
+alignas(8) static constinit const NodeType select_backward_type = {.name = "select_backward",
+    .apply = select_backward_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(select_backward_saved), .members = 7};
 static TensorRef select_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
                                           int64_t index) {
   const bool n0 = needs_grad(grad);
@@ -308,9 +314,9 @@ static void slice_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[0] = op::slice(g0, dim, start, end, step);
   }
 }
-alignas(8) static constinit const NodeType slice_backward_type =
-    {"slice_backward", slice_backward_apply, destroy_parts<0, 0>, sizeof(slice_backward_saved),
-     false, false, 5};
+alignas(8) static constinit const NodeType slice_backward_type = {.name = "slice_backward",
+    .apply = slice_backward_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(slice_backward_saved), .members = 5};
 static TensorRef slice_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t dim,
                                          Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(grad);
@@ -371,8 +377,8 @@ static void slice_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* o
     out[0] = op::slice_backward(g0, Ints(s.self_shape), dim, start, end, step);
   }
 }
-alignas(8) static constinit const NodeType slice_type = {"slice", slice_apply, destroy_parts<0, 1>,
-    sizeof(slice_saved), false, false, 24};
+alignas(8) static constinit const NodeType slice_type = {.name = "slice", .apply = slice_apply,
+    .destroy_saved = destroy_parts<0, 1>, .saved_bytes = sizeof(slice_saved), .members = 24};
 static TensorRef slice_autograd(Call c, const Tensor& self, int64_t dim, Opt<int64_t> start,
                                 Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(self);
@@ -427,8 +433,9 @@ static void as_strided_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorR
                                           s.self_offset, size, stride, storage_offset);
   }
 }
-alignas(8) static constinit const NodeType as_strided_type = {"as_strided", as_strided_apply,
-    destroy_parts<0, 4>, sizeof(as_strided_saved), false, false, 33};
+alignas(8) static constinit const NodeType as_strided_type = {.name = "as_strided",
+    .apply = as_strided_apply, .destroy_saved = destroy_parts<0, 4>,
+    .saved_bytes = sizeof(as_strided_saved), .members = 33};
 static TensorRef as_strided_autograd(Call c, const Tensor& self, Ints size, Ints stride,
                                      Opt<int64_t> storage_offset) {
   const bool n0 = needs_grad(self);
@@ -486,9 +493,9 @@ static void as_strided_put_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[1] = op::as_strided(op::restride(g0, Ints(s.self_strides)), size, stride, offset);
   }
 }
-alignas(8) static constinit const NodeType as_strided_put_type =
-    {"as_strided_put", as_strided_put_apply, destroy_parts<0, 3>, sizeof(as_strided_put_saved),
-     false, false, 34};
+alignas(8) static constinit const NodeType as_strided_put_type = {.name = "as_strided_put",
+    .apply = as_strided_put_apply, .destroy_saved = destroy_parts<0, 3>,
+    .saved_bytes = sizeof(as_strided_put_saved), .members = 34};
 static TensorRef as_strided_put_autograd(Call c, const Tensor& self, const Tensor& src, Ints size,
                                          Ints stride, int64_t offset) {
   const bool n0 = needs_grad(self);
@@ -559,8 +566,8 @@ static void unbind_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = op::stack(all_grads, dim);
   }
 }
-alignas(8) static constinit const NodeType unbind_type = {"unbind", unbind_apply,
-    destroy_parts<0, 0>, sizeof(unbind_saved), false, false, 4};
+alignas(8) static constinit const NodeType unbind_type = {.name = "unbind", .apply = unbind_apply,
+    .destroy_saved = destroy_parts<0, 0>, .saved_bytes = sizeof(unbind_saved), .members = 4};
 static TensorList unbind_autograd(Call c, const Tensor& self, int64_t dim) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_unbind, c.keys & kBelowAutograd, self, dim);
@@ -609,8 +616,9 @@ static void diagonal_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef
     out[0] = op::diagonal_backward(g0, Ints(s.self_shape), offset, dim1, dim2);
   }
 }
-alignas(8) static constinit const NodeType diagonal_type = {"diagonal", diagonal_apply,
-    destroy_parts<0, 1>, sizeof(diagonal_saved), false, false, 28};
+alignas(8) static constinit const NodeType diagonal_type = {.name = "diagonal",
+    .apply = diagonal_apply, .destroy_saved = destroy_parts<0, 1>,
+    .saved_bytes = sizeof(diagonal_saved), .members = 28};
 alignas(8) static constexpr ArgInfo diagonal_args[] = {{"self", ArgType::kTensor, false, false},
                                                        {"offset", ArgType::kInt, false, true, 0,
                                                         ArgDefault::kInt, {.i = 0}},
@@ -644,9 +652,9 @@ static void diagonal_backward_apply(Node& n, [[maybe_unused]] TensorRef* grads, 
     out[0] = op::diagonal(g0, offset, dim1, dim2);
   }
 }
-alignas(8) static constinit const NodeType diagonal_backward_type = {"diagonal_backward",
-    diagonal_backward_apply, destroy_parts<0, 0>, sizeof(diagonal_backward_saved), false, false,
-    10};
+alignas(8) static constinit const NodeType diagonal_backward_type = {.name = "diagonal_backward",
+    .apply = diagonal_backward_apply, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(diagonal_backward_saved), .members = 10};
 static TensorRef diagonal_backward_autograd(Call c, const Tensor& grad, Ints size, int64_t offset,
                                             int64_t dim1, int64_t dim2) {
   const bool n0 = needs_grad(grad);
@@ -680,8 +688,9 @@ constinit Op<TensorRef(const Tensor&, Ints, int64_t, int64_t, int64_t)> op_diago
 
 // ---- restride ----
 using restride_saved = add_scalar_saved;
-alignas(8) static constinit const NodeType restride_type = {"restride", apply_like_add_scalar,
-    destroy_parts<0, 0>, sizeof(restride_saved), false, false, 0};
+alignas(8) static constinit const NodeType restride_type = {.name = "restride",
+    .apply = apply_like_add_scalar, .destroy_saved = destroy_parts<0, 0>,
+    .saved_bytes = sizeof(restride_saved), .members = 0};
 static TensorRef restride_autograd(Call c, const Tensor& self, Ints stride) {
   const bool n0 = needs_grad(self);
   if (!(n0)) return redispatch(op_restride, c.keys & kBelowAutograd, self, stride);
@@ -827,8 +836,8 @@ static void unfold_apply(Node& n, [[maybe_unused]] TensorRef* grads, TensorRef* 
     out[0] = formula::unfold_backward(g0, Ints(s.self_shape), dimension, size, step);
   }
 }
-alignas(8) static constinit const NodeType unfold_type = {"unfold", unfold_apply,
-    destroy_parts<0, 1>, sizeof(unfold_saved), false, false, 27};
+alignas(8) static constinit const NodeType unfold_type = {.name = "unfold", .apply = unfold_apply,
+    .destroy_saved = destroy_parts<0, 1>, .saved_bytes = sizeof(unfold_saved), .members = 27};
 alignas(8) static constexpr ArgInfo unfold_args[] = {{"self", ArgType::kTensor, false, false},
                                                      {"dimension", ArgType::kDim, false, false},
                                                      {"size", ArgType::kInt, false, false},
@@ -863,9 +872,9 @@ static void select_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, Ten
     out[1] = op::select(g0, dim, index);
   }
 }
-alignas(8) static constinit const NodeType select_scatter_type =
-    {"select_scatter", select_scatter_apply, destroy_parts<0, 1>, sizeof(select_scatter_saved),
-     false, false, 36};
+alignas(8) static constinit const NodeType select_scatter_type = {.name = "select_scatter",
+    .apply = select_scatter_apply, .destroy_saved = destroy_parts<0, 1>,
+    .saved_bytes = sizeof(select_scatter_saved), .members = 36};
 static TensorRef select_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
                                          int64_t index) {
   const bool n0 = needs_grad(self);
@@ -925,9 +934,9 @@ static void slice_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, Tens
     out[1] = op::slice(g0, dim, start, end, step);
   }
 }
-alignas(8) static constinit const NodeType slice_scatter_type =
-    {"slice_scatter", slice_scatter_apply, destroy_parts<0, 1>, sizeof(slice_scatter_saved), false,
-     false, 35};
+alignas(8) static constinit const NodeType slice_scatter_type = {.name = "slice_scatter",
+    .apply = slice_scatter_apply, .destroy_saved = destroy_parts<0, 1>,
+    .saved_bytes = sizeof(slice_scatter_saved), .members = 35};
 static TensorRef slice_scatter_autograd(Call c, const Tensor& self, const Tensor& src, int64_t dim,
                                         Opt<int64_t> start, Opt<int64_t> end, int64_t step) {
   const bool n0 = needs_grad(self);
@@ -1013,8 +1022,9 @@ static void diagonal_scatter_apply(Node& n, [[maybe_unused]] TensorRef* grads, T
     out[1] = op::diagonal(g0, offset, dim1, dim2);
   }
 }
-alignas(8) static constinit const NodeType diagonal_scatter_type = {"diagonal_scatter",
-    diagonal_scatter_apply, destroy_parts<0, 1>, sizeof(diagonal_scatter_saved), false, false, 37};
+alignas(8) static constinit const NodeType diagonal_scatter_type = {.name = "diagonal_scatter",
+    .apply = diagonal_scatter_apply, .destroy_saved = destroy_parts<0, 1>,
+    .saved_bytes = sizeof(diagonal_scatter_saved), .members = 37};
 static TensorRef diagonal_scatter_autograd(Call c, const Tensor& self, const Tensor& src,
                                            int64_t offset, int64_t dim1, int64_t dim2) {
   const bool n0 = needs_grad(self);

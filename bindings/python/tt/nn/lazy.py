@@ -309,7 +309,7 @@ class LazyLayer(LazyModuleMixin, Layer):
             known = {"dtype": None, **self._values, self._missing: size, "device": "meta"}
             twin._adopt(twin._new_module(known))
         text: str = twin.extra_repr()
-        return text.replace(str(size), "0", 1)
+        return text.replace(str(size), "0", 1)  # the missing size comes first
 
 
 class LazyLinear(LazyLayer, _layers.Linear):
