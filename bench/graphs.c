@@ -93,10 +93,12 @@ static void time_capture(model* m, double* capture_ms, double* whole_ms) {
   tt_graph *whole, *g;
   tt_plan* p;
   const double start = now();
-  check(tt_capture_begin(c, NULL, 0, &opts) || model_run(c, m) ||
-        tt_capture_end(c, NULL, 0, &whole));
+  check(tt_capture_begin(c, NULL, 0, &opts));
+  check(model_run(c, m));
+  check(tt_capture_end(c, NULL, 0, &whole));
   *capture_ms = (now() - start) / 1e3;
-  check(tt_graph_optimize(c, whole, NULL, &g) || tt_plan_new(c, g, NULL, &p));
+  check(tt_graph_optimize(c, whole, NULL, &g));
+  check(tt_plan_new(c, g, NULL, &p));
   *whole_ms = (now() - start) / 1e3;
   tt_plan_release(p);
   tt_graph_release(g);
@@ -113,14 +115,19 @@ static void measure_model(const char* net, int mode, const char* what) {
   int64_t arena;
   size_t before = alive;
   check(!eager || !compiled || !captured || !deferred);
-  check(model_hold(c, eager) || model_hold(c, compiled) || model_hold(c, captured));
+  check(model_hold(c, eager));
+  check(model_hold(c, compiled));
+  check(model_hold(c, captured));
   peak = alive;
   check(model_run(c, eager));
   const double most = (double)(peak - before);
   time_capture(deferred, &capture_ms, &whole_ms);
-  check(tt_capture_begin(c, NULL, 0, NULL) || model_run(c, captured) ||
-        tt_capture_end(c, NULL, 0, &whole) || tt_graph_optimize(c, whole, NULL, &g) ||
-        tt_graph_arena_bytes(c, g, &arena) || tt_plan_new(c, g, NULL, &p));
+  check(tt_capture_begin(c, NULL, 0, NULL));
+  check(model_run(c, captured));
+  check(tt_capture_end(c, NULL, 0, &whole));
+  check(tt_graph_optimize(c, whole, NULL, &g));
+  check(tt_graph_arena_bytes(c, g, &arena));
+  check(tt_plan_new(c, g, NULL, &p));
   tt_graph_release(whole);
   snprintf(name, sizeof name, "%s %s", net, what);
   compare(name, (run_fn[]){eager_model, compiled_model, plan_run}, (void*[]){eager, compiled, p},
@@ -187,12 +194,15 @@ static void measure_chain(int64_t size) {
   tt_plan* p;
   int64_t n;
   char name[32];
-  check(tt_randn(c, &size, 1, NULL, &chain_x) || tt_randn(c, &size, 1, NULL, &chain_y));
+  check(tt_randn(c, &size, 1, NULL, &chain_x));
+  check(tt_randn(c, &size, 1, NULL, &chain_y));
   chain_inputs[0] = chain_x;
   chain_inputs[1] = chain_y;
-  check(tt_compile(c, chain, NULL, NULL, NULL, &f) || tt_capture_begin(c, chain_inputs, 2, NULL) ||
-        chain(NULL, c, chain_inputs, 2, &out, 1, &n) ||
-        tt_capture_end(c, (const tt_tensor* const*)&out, 1, &g) || tt_plan_new(c, g, NULL, &p));
+  check(tt_compile(c, chain, NULL, NULL, NULL, &f));
+  check(tt_capture_begin(c, chain_inputs, 2, NULL));
+  check(chain(NULL, c, chain_inputs, 2, &out, 1, &n));
+  check(tt_capture_end(c, (const tt_tensor* const*)&out, 1, &g));
+  check(tt_plan_new(c, g, NULL, &p));
   snprintf(name, sizeof name, "chain of five, %ld", (long)size);
   compare(name, (run_fn[]){chain_eager, chain_compiled, plan_run}, (void*[]){NULL, f, p}, 3);
   printf(" | | | |\n");
