@@ -142,6 +142,10 @@ inline void build_pool_backward(PoolPlan* p, bool maxima) {
   p->run.units[2] = image_count * t.n_rows * t.n_columns;
   p->run.grain[2] = row_grain(t.rows * t.columns * pixel_items);
 }
+// Whether the backward of maxima reads and writes 16-bit elements itself: of whole rows of windows.
+inline bool pool_backward_converts(const PoolPlan* p) {
+  return p->halving && !p->channels_last && p->dx_tiles.n_columns == 1 && 2 * p->in[1] <= kPoolSpan;
+}
 // Size of `index` in bytes, for the backward.
 inline int64_t pool_index_bytes(const PoolPlan* p) { return p->run.units[0] ? p->results * 8 : 0; }
 

@@ -28,7 +28,7 @@ struct PoolTiles {
 struct PoolPlan {
   Stages run;
   int32_t dtype;  // pool_max: f16 bf16 f32 f64; pool_average: also i64; pool_max_index: f32 f64
-                  // i64; backwards: f32 f64
+                  // i64; backwards: f32 f64, and f16 bf16 where pool_backward_converts()
   int32_t channels_last;
   int32_t adaptive;  // window o is [floor(o in / out), ceil((o + 1) in / out)); else o stride - pad
                      // + k dilation, k < kernel

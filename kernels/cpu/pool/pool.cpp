@@ -296,16 +296,35 @@ template <class T, class Op> struct Planes {
     }
   }
 
+  // Windows of 2 x 2, side by side: the rows of a tile.
+  TT_NOINLINE void halve(const PoolTile& t) {
+    for (int64_t o = t.from; o < t.to; o++)
+      halve_rows<T, Op>(reinterpret_cast<T*>(p.y) + (t.image * p.out[0] + o) * p.out[1] + t.left,
+                        reinterpret_cast<const T*>(row(t.image, 2 * o, 2 * t.left)),
+                        reinterpret_cast<const T*>(row(t.image, 2 * o + 1, 2 * t.left)),
+                        t.right - t.left);
+  }
+  // The same for 16-bit elements: as many whole rows are converted at once as `buffer` holds.
+  TT_NOINLINE void halve_converted(const PoolTile& t) {
+    const int64_t width = p.in[1];
+    const int64_t at_once = kPoolSpan / (2 * width);
+    for (int64_t o = t.from; o < t.to; o += at_once) {
+      const int64_t rows = min(at_once, t.to - o);
+      load_run(buffer, row(t.image, 2 * o, 0), item, 2 * rows * width, p.dtype);
+      for (int64_t r = 0; r < rows; r++) {
+        const T* upper = buffer + 2 * r * width;
+        halve_rows<T, Op>(col + r * p.out[1], upper, upper + width, p.out[1]);
+      }
+      const int64_t at = (t.image * p.out[0] + o) * p.out[1];
+      store_out(p.y + at * item, col, rows * p.out[1], p.dtype);
+    }
+  }
+
   void unit(const PoolTile& t) {
     if constexpr (!Op::kMean) {
-      if (p.halving && item == int64_t(sizeof(T))) {
-        for (int64_t o = t.from; o < t.to; o++)
-          halve_rows<T, Op>(
-              reinterpret_cast<T*>(p.y) + (t.image * p.out[0] + o) * p.out[1] + t.left,
-              reinterpret_cast<const T*>(row(t.image, 2 * o, 2 * t.left)),
-              reinterpret_cast<const T*>(row(t.image, 2 * o + 1, 2 * t.left)), t.right - t.left);
-        return;
-      }
+      if (p.halving && item == int64_t(sizeof(T))) return halve(t);
+      if (p.halving && t.right - t.left == p.out[1] && 2 * p.in[1] <= kPoolSpan)
+        return halve_converted(t);
     }
     for (int64_t o1 = t.left; o1 < t.right;) {
       int64_t n = columns_that_fit(p, o1, t.right, kOut);

@@ -1,6 +1,7 @@
 // pool_max_index and the backwards of pool_max and pool_average.
 #include "kernels/cpu/pool/find.h"
 #include "kernels/cpu/pool/small_windows.h"
+#include "kernels/cpu/simd/row_primitives.h"
 
 TT_ISA_BEGIN
 
@@ -143,6 +144,33 @@ template <class T> TT_NOINLINE void halve_backward(const PoolPlan& p, const Pool
   }
 }
 
+// The same for 16-bit elements of planes: as many whole rows as fit are converted at once.
+TT_NOINLINE void halve_backward_converted(const PoolPlan& p, const PoolTile& t) {
+  alignas(64) float x[kPoolSpan];
+  alignas(64) float dx[kPoolSpan];
+  alignas(64) float g[kPoolSpan / 2];
+  const int64_t item = kItemSize[p.dtype];
+  const int64_t width = p.in[1];
+  const int64_t across = p.out[1];
+  const int64_t last = min(t.to / 2, p.out[0]);
+  const int64_t at_once = kPoolSpan / (2 * width);
+  if (2 * p.out[0] != p.in[0])
+    clear_tile(p.y + t.image * p.in[0] * width * item, t, width, item, item);
+  if (2 * across != width) memset(dx, 0, sizeof dx);
+  for (int64_t o = t.from / 2; o < last; o += at_once) {
+    const int64_t rows = min(at_once, last - o);
+    const int64_t first = (t.image * p.in[0] + 2 * o) * width * item;
+    load_run(x, p.x + first, item, 2 * rows * width, p.dtype);
+    load_run(g, p.g + (t.image * p.out[0] + o) * across * item, item, rows * across, p.dtype);
+    for (int64_t r = 0; r < rows; r++) {
+      const int64_t upper = 2 * r * width;
+      const int64_t lower = upper + width;
+      halve_rows_backward(dx + upper, dx + lower, x + upper, x + lower, g + r * across, across);
+    }
+    store_run(p.y + first, dx, 2 * rows * width, p.dtype);
+  }
+}
+
 // Whether all elements of a window are in a tile.
 TT_INLINE bool inside(const PoolTile& t, const Window& h, const Window& w) {
   return (h.begin >= t.from) & (h.end <= t.to) & (w.begin >= t.left) & (w.end <= t.right);
@@ -167,6 +195,7 @@ template <class T> TT_NOINLINE void add_to_maxima(const PoolPlan& p, const PoolT
 }
 template <class T>
 TT_NOINLINE void max_backward_plane(const PoolPlan& p, const PoolTile& t, Finder<T>& f) {
+  if (p.halving && kItemSize[p.dtype] == 2) return halve_backward_converted(p, t);
   if (p.halving) return halve_backward<T>(p, t);
   const int64_t size = p.in[0] * p.in[1];
   const int64_t first = t.image * p.out[0] * p.out[1];

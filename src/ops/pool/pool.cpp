@@ -139,12 +139,13 @@ static TensorPair run_indexed(PoolPlan p, const Tensor& self, bool want_index) {
 static TensorRef run_backward(const Kernel& kernel, PoolPlan p, const Tensor& grad, Ints size,
                               const Tensor* x) {
   if (!grad.numel) return op::zeros(size, grad.dtype, grad.device);
-  const Dtype compute = compute_dtype(grad.dtype);
+  build_pool_backward(&p, x != nullptr);
+  const bool converts = x && grad.is_cpu() && is_float(grad.dtype) && pool_backward_converts(&p);
+  const Dtype compute = converts ? grad.dtype : compute_dtype(grad.dtype);
   TensorRef g = image_input(grad, p.channels_last, compute);
   TensorRef dx = new_image(size, p.channels_last, compute, grad.device);
   TensorRef input = x ? image_input(*x, p.channels_last, compute) : TensorRef();
   p.dtype = int32_t(compute);
-  build_pool_backward(&p, x != nullptr);
   Workspace parts(pool_parts_bytes(&p, true), grad.device);
   Workspace index(pool_index_bytes(&p), grad.device);
   p.g = g->data;

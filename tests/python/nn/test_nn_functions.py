@@ -198,6 +198,26 @@ def test_fractional_max_pool_draws_windows():
         F.fractional_max_pool2d(x, 2)
 
 
+@pytest.mark.parametrize("dtype", [tt.bfloat16, tt.float16])
+@pytest.mark.parametrize(
+    "size", [(2, 2), (7, 9), (28, 28), (64, 130), (3, 1023), (5, 1025), (6, 4000)]
+)
+def test_pooling_of_halves_has_the_results_of_float32(size, dtype):
+    """Maxima are elements and gradients are moved, so no number is rounded."""
+    tt.manual_seed(0)
+    x = tt.randn(2, 3, *size).to(dtype)
+    x[0, 0, 0, 0] = math.nan
+    for image in (x, x.to(memory_format=tt.channels_last)):
+        half = image.clone().requires_grad_()
+        full = image.float().requires_grad_()
+        y, expected = F.max_pool2d(half, 2), F.max_pool2d(full, 2)
+        assert_close(y, expected.to(dtype), rtol=0, atol=0, equal_nan=True)
+        g = tt.randn_like(y)
+        y.backward(g)
+        expected.backward(g.float())
+        assert tt.equal(half.grad, full.grad.to(dtype))
+
+
 def test_gaussian_nll_loss_takes_a_number_and_refuses_negative_variances():
     x, y = tt.randn(2, 3, 4)
     expected = F.gaussian_nll_loss(x, y, tt.full((3, 4), 2.0))
