@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import tiles  # before torch
 import blocks
 import exported
 import inference

@@ -17,6 +17,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bindings/python"))
 
+import tiles  # before torch
+
 import numpy as np
 import onnxruntime
 import torch

@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 
+import tiles  # before torch
 import numpy
 import torch
 

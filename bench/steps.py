@@ -18,6 +18,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bindings/python"))
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
 
+import tiles  # before torch
+
 import jax
 import jax.numpy as jnp
 import numpy as np
