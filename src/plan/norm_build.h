@@ -154,4 +154,20 @@ inline void build_channel_affine(ChannelAffinePlan* p, int32_t dtype, int32_t we
   else one_stage(&p->run, outer * channels * p->n_parts, row_grain(p->part));
 }
 
+// Whether sums and affine are best computed channel by channel: if what the sums read of a channel
+// stays in the second-level cache for the affine, and there are channels for many threads.
+inline bool is_by_channel(const ChannelSumPlan* p) {
+  constexpr int64_t kCachedBytes = 512 << 10;
+  const int64_t arrays = p->g ? 2 : 1;
+  const int64_t item = kItemSize[p->dtype];
+  return p->inner > 1 && p->channels >= 16 && p->outer * p->inner * item * arrays <= kCachedBytes;
+}
+// Sets all fields.
+inline void build_channel_norm(ChannelNormPlan* p, const ChannelSumPlan& sums,
+                               const ChannelAffinePlan& affine) {
+  p->sums = sums;
+  p->affine = affine;
+  one_stage(&p->run, sums.channels, row_grain(2 * sums.outer * sums.inner));
+}
+
 }  // namespace TT_NS

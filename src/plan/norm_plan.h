@@ -119,6 +119,14 @@ struct ChannelAffinePlan {
   char* y;
 };
 
+// channel_norm: both of the above, channel by channel, with the results of both; their runs do not
+// count. Of the CPU alone. Units: channels.
+struct ChannelNormPlan {
+  Stages run;
+  ChannelSumPlan sums;
+  ChannelAffinePlan affine;
+};
+
 constexpr int64_t kChannelTile = 256;
 
 }  // namespace TT_NS

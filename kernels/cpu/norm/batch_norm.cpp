@@ -3,6 +3,7 @@
 //   channel_sums, forward   mean, rstd and variance of each channel: out [3][channels]
 //   channel_sums, backward  sum of g and sum of g (x - mean) rstd: out [2][channels]
 //   channel_affine          y, or dx, from them
+//   channel_norm            both, a channel at a time
 //
 // Stage 0 of channel_sums leaves two sums per chunk and channel in workspace,
 // [n_chunks][2][channels]; stage 1 combines them. If inner is 1 (columns), channels are contiguous;
@@ -160,6 +161,11 @@ template <class T> inline void join_sums(const ChannelSumPlan& p, int64_t c) {
   out[p.channels] = T(sum_gx * double(at<T>(p.rstd, c)));
 }
 
+template <class T> inline void join(const ChannelSumPlan& p, int64_t c) {
+  if (p.g) join_sums<T>(p, c);
+  else join_stats<T>(p, c);
+}
+
 template <class T>
 inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; u++) {
@@ -168,10 +174,7 @@ inline int32_t channel_units(const ChannelSumPlan& p, int64_t begin, int64_t end
       continue;
     }
     const int64_t last = min((u + 1) * kChannelTile, p.channels);
-    for (int64_t c = u * kChannelTile; c < last; c++) {
-      if (p.g) join_sums<T>(p, c);
-      else join_stats<T>(p, c);
-    }
+    for (int64_t c = u * kChannelTile; c < last; c++) join<T>(p, c);
   }
   return TT_OK;
 }
@@ -302,6 +305,23 @@ template <class T> inline int32_t affine(const ChannelAffinePlan& p, int64_t beg
   return TT_OK;
 }
 
+// ---- channel_norm ----
+
+template <class T>
+inline int32_t norm_channels(const ChannelNormPlan& p, int64_t begin, int64_t end) {
+  const int64_t channels = p.sums.channels;
+  const int64_t n_parts = p.affine.n_parts;
+  for (int64_t c = begin; c < end; c++) {
+    for (int64_t k = 0; k < p.sums.n_chunks; k++) partial<T>(p.sums, k * channels + c);
+    join<T>(p.sums, c);
+    for (int64_t o = 0; o < p.affine.outer; o++) {
+      const int64_t first = (o * channels + c) * n_parts;
+      affine_planes<T>(p.affine, first, first + n_parts);
+    }
+  }
+  return TT_OK;
+}
+
 TT_ISA_END
 
 TT_ENTRY_BEGIN
@@ -315,6 +335,12 @@ TT_KERNEL(channel_sums)(const void* plan, int64_t begin, int64_t end) noexcept {
 TT_KERNEL(channel_affine)(const void* plan, int64_t begin, int64_t end) noexcept {
   const ChannelAffinePlan& p = *static_cast<const ChannelAffinePlan*>(plan);
   return is_dtype(p.dtype, TT_F64) ? affine<double>(p, begin, end) : affine<float>(p, begin, end);
+}
+
+TT_KERNEL(channel_norm)(const void* plan, int64_t begin, int64_t end) noexcept {
+  const ChannelNormPlan& p = *static_cast<const ChannelNormPlan*>(plan);
+  return is_dtype(p.sums.dtype, TT_F64) ? norm_channels<double>(p, begin, end)
+                                        : norm_channels<float>(p, begin, end);
 }
 
 TT_ENTRY_END

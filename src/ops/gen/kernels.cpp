@@ -228,6 +228,7 @@ int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t group_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -496,6 +497,7 @@ int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t group_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -762,6 +764,7 @@ int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t group_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1027,6 +1030,7 @@ int32_t cumprod(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t optim_step(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_sums(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t channel_affine(const void* plan, int64_t begin, int64_t end) noexcept;
+int32_t channel_norm(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t group_norm_backward(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max(const void* plan, int64_t begin, int64_t end) noexcept;
 int32_t pool_max_index(const void* plan, int64_t begin, int64_t end) noexcept;
@@ -1794,145 +1798,148 @@ constinit const Kernel kernel_channel_sums =
 constinit const Kernel kernel_channel_affine =
     {.cpu = {baseline::channel_affine, TT_AVX2(channel_affine), TT_AVX512(channel_affine)},
      .id = 219, .plan_bytes = sizeof(ChannelAffinePlan), .name = "channel_affine"};
+constinit const Kernel kernel_channel_norm =
+    {.cpu = {baseline::channel_norm, TT_AVX2(channel_norm), TT_AVX512(channel_norm)}, .id = 220,
+     .plan_bytes = sizeof(ChannelNormPlan), .name = "channel_norm"};
 constinit const Kernel kernel_group_norm_backward =
     {.cpu = {baseline::group_norm_backward, TT_AVX2(group_norm_backward),
-             TT_AVX512(group_norm_backward)}, .id = 220,
+             TT_AVX512(group_norm_backward)}, .id = 221,
      .plan_bytes = sizeof(GroupNormBackwardPlan), .name = "group_norm_backward"};
 constinit const Kernel kernel_pool_max =
-    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 221,
+    {.cpu = {baseline::pool_max, TT_AVX2(pool_max), TT_AVX512(pool_max)}, .id = 222,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_max"};
 constinit const Kernel kernel_pool_max_index =
     {.cpu = {baseline::pool_max_index, TT_AVX2(pool_max_index), TT_AVX512(pool_max_index)},
-     .id = 222, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
+     .id = 223, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_index"};
 constinit const Kernel kernel_pool_max_backward =
     {.cpu = {baseline::pool_max_backward, TT_AVX2(pool_max_backward), TT_AVX512(pool_max_backward)},
-     .id = 223, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
+     .id = 224, .plan_bytes = sizeof(PoolPlan), .name = "pool_max_backward"};
 constinit const Kernel kernel_pool_average =
-    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 224,
+    {.cpu = {baseline::pool_average, TT_AVX2(pool_average), TT_AVX512(pool_average)}, .id = 225,
      .plan_bytes = sizeof(PoolPlan), .name = "pool_average"};
 constinit const Kernel kernel_pool_average_backward =
     {.cpu = {baseline::pool_average_backward, TT_AVX2(pool_average_backward),
-             TT_AVX512(pool_average_backward)}, .id = 225, .plan_bytes = sizeof(PoolPlan),
+             TT_AVX512(pool_average_backward)}, .id = 226, .plan_bytes = sizeof(PoolPlan),
      .name = "pool_average_backward"};
 constinit const Kernel kernel_attention =
-    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 226,
+    {.cpu = {baseline::attention, TT_AVX2(attention), TT_AVX512(attention)}, .id = 227,
      .plan_bytes = sizeof(AttentionPlan), .name = "attention",
      .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_attention_backward =
     {.cpu = {baseline::attention_backward, TT_AVX2(attention_backward),
-             TT_AVX512(attention_backward)}, .id = 227, .plan_bytes = sizeof(AttentionPlan),
+             TT_AVX512(attention_backward)}, .id = 228, .plan_bytes = sizeof(AttentionPlan),
      .name = "attention_backward", .rng = offsetof(AttentionPlan, seed)};
 constinit const Kernel kernel_sort_rows =
-    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 228,
+    {.cpu = {baseline::sort_rows, TT_AVX2(sort_rows), TT_AVX512(sort_rows)}, .id = 229,
      .plan_bytes = sizeof(SortPlan), .name = "sort_rows"};
 constinit const Kernel kernel_select_rows =
-    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 229,
+    {.cpu = {baseline::select_rows, TT_AVX2(select_rows), TT_AVX512(select_rows)}, .id = 230,
      .plan_bytes = sizeof(SelectPlan), .name = "select_rows"};
 constinit const Kernel kernel_bag_reduce =
-    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 230,
+    {.cpu = {baseline::bag_reduce, TT_AVX2(bag_reduce), TT_AVX512(bag_reduce)}, .id = 231,
      .plan_bytes = sizeof(BagPlan), .name = "bag_reduce"};
 constinit const Kernel kernel_svd = {.cpu = {baseline::svd, TT_AVX2(svd), TT_AVX512(svd)},
-                                     .id = 231, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
+                                     .id = 232, .plan_bytes = sizeof(SvdPlan), .name = "svd"};
 constinit const Kernel kernel_lu_factor =
-    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 232,
+    {.cpu = {baseline::lu_factor, TT_AVX2(lu_factor), TT_AVX512(lu_factor)}, .id = 233,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_factor"};
 constinit const Kernel kernel_lu_solve =
-    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 233,
+    {.cpu = {baseline::lu_solve, TT_AVX2(lu_solve), TT_AVX512(lu_solve)}, .id = 234,
      .plan_bytes = sizeof(MatrixPlan), .name = "lu_solve"};
 constinit const Kernel kernel_cholesky =
-    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 234,
+    {.cpu = {baseline::cholesky, TT_AVX2(cholesky), TT_AVX512(cholesky)}, .id = 235,
      .plan_bytes = sizeof(MatrixPlan), .name = "cholesky"};
 constinit const Kernel kernel_solve_triangular =
     {.cpu = {baseline::solve_triangular, TT_AVX2(solve_triangular), TT_AVX512(solve_triangular)},
-     .id = 235, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
+     .id = 236, .plan_bytes = sizeof(MatrixPlan), .name = "solve_triangular"};
 constinit const Kernel kernel_householder_qr =
     {.cpu = {baseline::householder_qr, TT_AVX2(householder_qr), TT_AVX512(householder_qr)},
-     .id = 236, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
+     .id = 237, .plan_bytes = sizeof(MatrixPlan), .name = "householder_qr"};
 constinit const Kernel kernel_householder_product =
     {.cpu = {baseline::householder_product, TT_AVX2(householder_product),
-             TT_AVX512(householder_product)}, .id = 237, .plan_bytes = sizeof(MatrixPlan),
+             TT_AVX512(householder_product)}, .id = 238, .plan_bytes = sizeof(MatrixPlan),
      .name = "householder_product"};
 constinit const Kernel kernel_eigh = {.cpu = {baseline::eigh, TT_AVX2(eigh), TT_AVX512(eigh)},
-                                      .id = 238, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
-constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX2(eig)}, .id = 239,
+                                      .id = 239, .plan_bytes = sizeof(MatrixPlan), .name = "eigh"};
+constinit const Kernel kernel_eig = {.cpu = {baseline::eig, TT_AVX2(eig), TT_AVX2(eig)}, .id = 240,
                                      .plan_bytes = sizeof(MatrixPlan), .name = "eig"};
 constinit const Kernel kernel_ldl_factor =
-    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX2(ldl_factor)}, .id = 240,
+    {.cpu = {baseline::ldl_factor, TT_AVX2(ldl_factor), TT_AVX2(ldl_factor)}, .id = 241,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_factor"};
 constinit const Kernel kernel_ldl_solve =
-    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX2(ldl_solve)}, .id = 241,
+    {.cpu = {baseline::ldl_solve, TT_AVX2(ldl_solve), TT_AVX2(ldl_solve)}, .id = 242,
      .plan_bytes = sizeof(MatrixPlan), .name = "ldl_solve"};
 constinit const Kernel kernel_multinomial =
-    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 242,
+    {.cpu = {baseline::multinomial, TT_AVX2(multinomial), TT_AVX512(multinomial)}, .id = 243,
      .plan_bytes = sizeof(MultinomialPlan), .name = "multinomial"};
 constinit const Kernel kernel_clip_norm =
-    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 243,
+    {.cpu = {baseline::clip_norm, TT_AVX2(clip_norm), TT_AVX512(clip_norm)}, .id = 244,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_norm"};
 constinit const Kernel kernel_clip_scale =
-    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 244,
+    {.cpu = {baseline::clip_scale, TT_AVX2(clip_scale), TT_AVX512(clip_scale)}, .id = 245,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_scale"};
 constinit const Kernel kernel_resize =
-    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 245,
+    {.cpu = {baseline::resize, TT_AVX2(resize), TT_AVX512(resize)}, .id = 246,
      .plan_bytes = sizeof(ResizePlan), .name = "resize"};
 constinit const Kernel kernel_resize_backward =
     {.cpu = {baseline::resize_backward, TT_AVX2(resize_backward), TT_AVX512(resize_backward)},
-     .id = 246, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
+     .id = 247, .plan_bytes = sizeof(ResizePlan), .name = "resize_backward"};
 constinit const Kernel kernel_conv_interleave =
     {.cpu = {baseline::conv_interleave, TT_AVX2(conv_interleave), TT_AVX512(conv_interleave)},
-     .id = 247, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
+     .id = 248, .plan_bytes = sizeof(ConvInterleavePlan), .name = "conv_interleave"};
 constinit const Kernel kernel_conv_interleaved =
     {.cpu = {baseline::conv_interleaved, TT_AVX2(conv_interleaved), TT_AVX512(conv_interleaved)},
-     .id = 248, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
+     .id = 249, .plan_bytes = sizeof(ConvInterleavedPlan), .name = "conv_interleaved"};
 constinit const Kernel kernel_conv_interleaved_weight =
     {.cpu = {baseline::conv_interleaved_weight, TT_AVX2(conv_interleaved_weight),
-             TT_AVX512(conv_interleaved_weight)}, .id = 249,
+             TT_AVX512(conv_interleaved_weight)}, .id = 250,
      .plan_bytes = sizeof(ConvInterleavedWeightPlan), .name = "conv_interleaved_weight"};
 constinit const Kernel kernel_cumsum =
-    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 250,
+    {.cpu = {baseline::cumsum, TT_AVX2(cumsum), TT_AVX512(cumsum)}, .id = 251,
      .plan_bytes = sizeof(ScanPlan), .name = "cumsum"};
 constinit const Kernel kernel_search_sorted =
-    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 251,
+    {.cpu = {baseline::search_sorted, TT_AVX2(search_sorted), TT_AVX512(search_sorted)}, .id = 252,
      .plan_bytes = sizeof(SearchPlan), .name = "search_sorted"};
 constinit const Kernel kernel_optim_rare_step =
     {.cpu = {baseline::optim_rare_step, TT_AVX2(optim_rare_step), TT_AVX512(optim_rare_step)},
-     .id = 252, .plan_bytes = sizeof(OptimPlan), .name = "optim_rare_step"};
+     .id = 253, .plan_bytes = sizeof(OptimPlan), .name = "optim_rare_step"};
 constinit const Kernel kernel_cummax =
-    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 253,
+    {.cpu = {baseline::cummax, TT_AVX2(cummax), TT_AVX512(cummax)}, .id = 254,
      .plan_bytes = sizeof(CumExtremePlan), .name = "cummax"};
 constinit const Kernel kernel_logcumsumexp =
-    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 254,
+    {.cpu = {baseline::logcumsumexp, TT_AVX2(logcumsumexp), TT_AVX512(logcumsumexp)}, .id = 255,
      .plan_bytes = sizeof(LogSumPlan), .name = "logcumsumexp"};
 constinit const Kernel kernel_recurrent_step =
     {.cpu = {baseline::recurrent_step, TT_AVX2(recurrent_step), TT_AVX512(recurrent_step)},
-     .id = 255, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
+     .id = 256, .plan_bytes = sizeof(RecurrentPlan), .name = "recurrent_step"};
 constinit const Kernel kernel_recurrent_step_backward =
     {.cpu = {baseline::recurrent_step_backward, TT_AVX2(recurrent_step_backward),
-             TT_AVX512(recurrent_step_backward)}, .id = 256, .plan_bytes = sizeof(RecurrentPlan),
+             TT_AVX512(recurrent_step_backward)}, .id = 257, .plan_bytes = sizeof(RecurrentPlan),
      .name = "recurrent_step_backward"};
 constinit const Kernel kernel_fft = {.cpu = {baseline::fft, TT_AVX2(fft), TT_AVX512(fft)},
-                                     .id = 257, .plan_bytes = sizeof(FftPlan), .name = "fft"};
+                                     .id = 258, .plan_bytes = sizeof(FftPlan), .name = "fft"};
 constinit const Kernel kernel_clip_unscale =
-    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 258,
+    {.cpu = {baseline::clip_unscale, TT_AVX2(clip_unscale), TT_AVX512(clip_unscale)}, .id = 259,
      .plan_bytes = sizeof(ClipPlan), .name = "clip_unscale"};
 constinit const Kernel kernel_int8_matmul =
-    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 259,
+    {.cpu = {baseline::int8_matmul, TT_AVX2(int8_matmul), TT_AVX512(int8_matmul)}, .id = 260,
      .plan_bytes = sizeof(Int8Plan), .name = "int8_matmul"};
 constinit const Kernel kernel_block_quantize =
     {.cpu = {baseline::block_quantize, TT_AVX2(block_quantize), TT_AVX512(block_quantize)},
-     .id = 260, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
+     .id = 261, .plan_bytes = sizeof(BlockPlan), .name = "block_quantize"};
 constinit const Kernel kernel_block_dequantize =
     {.cpu = {baseline::block_dequantize, TT_AVX2(block_dequantize), TT_AVX512(block_dequantize)},
-     .id = 261, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
+     .id = 262, .plan_bytes = sizeof(BlockPlan), .name = "block_dequantize"};
 constinit const Kernel kernel_block_linear =
-    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 262,
+    {.cpu = {baseline::block_linear, TT_AVX2(block_linear), TT_AVX512(block_linear)}, .id = 263,
      .plan_bytes = sizeof(BlockPlan), .name = "block_linear"};
 constinit const Kernel kernel_pool_max_interleaved =
     {.cpu = {baseline::pool_max_interleaved, TT_AVX2(pool_max_interleaved),
-             TT_AVX512(pool_max_interleaved)}, .id = 263, .plan_bytes = sizeof(PoolInterleavedPlan),
+             TT_AVX512(pool_max_interleaved)}, .id = 264, .plan_bytes = sizeof(PoolInterleavedPlan),
      .name = "pool_max_interleaved"};
 constinit const Kernel kernel_pool_max_interleaved_backward =
     {.cpu = {baseline::pool_max_interleaved_backward, TT_AVX2(pool_max_interleaved_backward),
-             TT_AVX512(pool_max_interleaved_backward)}, .id = 264,
+             TT_AVX512(pool_max_interleaved_backward)}, .id = 265,
      .plan_bytes = sizeof(PoolInterleavedPlan), .name = "pool_max_interleaved_backward"};
 
 }  // namespace TT_NS

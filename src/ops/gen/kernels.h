@@ -225,6 +225,7 @@ extern const Kernel kernel_cumprod;
 extern const Kernel kernel_optim_step;
 extern const Kernel kernel_channel_sums;
 extern const Kernel kernel_channel_affine;
+extern const Kernel kernel_channel_norm;
 extern const Kernel kernel_group_norm_backward;
 extern const Kernel kernel_pool_max;
 extern const Kernel kernel_pool_max_index;
@@ -271,6 +272,6 @@ extern const Kernel kernel_block_linear;
 extern const Kernel kernel_pool_max_interleaved;
 extern const Kernel kernel_pool_max_interleaved_backward;
 
-constexpr int32_t kNumKernels = 265;
+constexpr int32_t kNumKernels = 266;
 
 }  // namespace TT_NS

@@ -70,23 +70,14 @@ static TensorRef row_of(const Tensor& t, int64_t row) {
 }
 
 // stats: mean, 1 / sqrt(variance + eps) and variance of each channel.
-static TensorRef batch_stats(const Tensor& x, const Channels& n, double eps) {
-  const int64_t shape[2] = {3, n.channels};
-  TensorRef stats = new_tensor(shape, compute_dtype(x), x.device);
-  ChannelSumPlan plan;
-  build_channel_sums(&plan, int32_t(x.dtype), n.outer, n.channels, n.inner, eps);
-  Workspace workspace(channel_workspace_bytes(&plan), x.device);
-  plan.x = x.data;
-  plan.out = stats->data;
-  plan.workspace = workspace.data();
-  launch_stages(kernel_channel_sums, x.device, &plan.run);
-  return stats;
+static TensorRef new_stats(const Tensor& x, int64_t channels) {
+  const int64_t shape[2] = {3, channels};
+  return new_tensor(shape, compute_dtype(x), x.device);
 }
 static TensorRef running_stats(const Tensor& x, int64_t channels, const Tensor& mean,
                                const Tensor& var, double eps) {
   MaskGuard no_grad(bit(kKeyAutograd));
-  const int64_t shape[2] = {3, channels};
-  TensorRef stats = new_tensor(shape, compute_dtype(x), x.device);
+  TensorRef stats = new_stats(x, channels);
   TensorRef wide = cast_input(var, stats->dtype);
   TensorRef rstd = op::rsqrt(*op::add(*wide, Scalar(eps)));
   copy_elements(*row_of(*stats, 0), mean);
@@ -110,6 +101,25 @@ static ChannelAffinePlan affine_plan(const Tensor& x, const Channels& n, const T
   return plan;
 }
 
+static ChannelSumPlan sum_plan(const Tensor& x, const Channels& n, const Tensor& out, double eps) {
+  ChannelSumPlan plan;
+  build_channel_sums(&plan, int32_t(x.dtype), n.outer, n.channels, n.inner, eps);
+  plan.x = x.data;
+  plan.out = out.data;
+  return plan;
+}
+static void launch_sums_and_affine(ChannelSumPlan* sums, ChannelAffinePlan* affine, Device device) {
+  Workspace workspace(channel_workspace_bytes(sums), device);
+  sums->workspace = workspace.data();
+  if (affine && device.type == TT_CPU && is_by_channel(sums)) {
+    ChannelNormPlan both;
+    build_channel_norm(&both, *sums, *affine);
+    return launch_stages(kernel_channel_norm, device, &both.run);
+  }
+  launch_stages(kernel_channel_sums, device, &sums->run);
+  if (affine) launch_stages(kernel_channel_affine, device, &affine->run);
+}
+
 TensorPair native_batch_norm(Call, const Tensor& input, const Tensor* weight, const Tensor* bias,
                              const Tensor* running_mean, const Tensor* running_var, bool training,
                              double eps) {
@@ -117,12 +127,17 @@ TensorPair native_batch_norm(Call, const Tensor& input, const Tensor* weight, co
   TensorRef x = image_input(input, n.last, input.dtype);
   TensorRef w = weight ? dense_input(*weight) : TensorRef();
   TensorRef b = bias ? dense_input(*bias) : TensorRef();
-  TensorRef stats = training ? batch_stats(*x, n, eps)
+  TensorRef stats = training ? new_stats(*x, n.channels)
                              : running_stats(*x, n.channels, *running_mean, *running_var, eps);
   TensorRef y = new_image(input.sizes(), n.last, input.dtype, input.device);
   ChannelAffinePlan plan = affine_plan(*x, n, w.get(), b.get(), *stats);
   plan.y = y->data;
-  launch_stages(kernel_channel_affine, input.device, &plan.run);
+  if (training) {
+    ChannelSumPlan sums = sum_plan(*x, n, *stats, eps);
+    launch_sums_and_affine(&sums, &plan, input.device);
+  } else {
+    launch_stages(kernel_channel_affine, input.device, &plan.run);
+  }
   return {std::move(y), std::move(stats)};
 }
 
@@ -134,19 +149,22 @@ TensorTriple batch_norm_backward(Call, const Tensor& grad, const Tensor& input,
   TensorRef g = image_input(grad, n.last, input.dtype);
   TensorRef w = weight ? dense_input(*weight) : TensorRef();
   TensorRef sums, dx, dw, db;
+  ChannelAffinePlan affine{};
+  if (want_input) {
+    dx = new_image(input.sizes(), n.last, input.dtype, input.device);
+    affine = affine_plan(*x, n, w.get(), nullptr, stats);
+    affine.g = g->data;
+    affine.y = dx->data;
+  }
   if (want_weight || want_bias || training) {
     const int64_t shape[2] = {2, n.channels};
     sums = new_tensor(shape, stats.dtype, input.device);
-    ChannelSumPlan plan;
-    build_channel_sums(&plan, int32_t(input.dtype), n.outer, n.channels, n.inner, 0);
-    Workspace workspace(channel_workspace_bytes(&plan), input.device);
-    plan.x = x->data;
+    ChannelSumPlan plan = sum_plan(*x, n, *sums, 0);
     plan.g = g->data;
     plan.mean = stats.data;
     plan.rstd = advance(stats.data, n.channels * stats.item_size());
-    plan.out = sums->data;
-    plan.workspace = workspace.data();
-    launch_stages(kernel_channel_sums, input.device, &plan.run);
+    if (training) affine.sums = sums->data;
+    launch_sums_and_affine(&plan, want_input ? &affine : nullptr, input.device);
     const Dtype parameter = weight ? weight->dtype : input.dtype;
     auto taken = [&](int64_t row) {
       TensorRef t = new_tensor(Ints(&n.channels, 1), parameter, input.device);
@@ -155,14 +173,8 @@ TensorTriple batch_norm_backward(Call, const Tensor& grad, const Tensor& input,
     };
     if (want_weight) dw = taken(1);
     if (want_bias) db = taken(0);
-  }
-  if (want_input) {
-    dx = new_image(input.sizes(), n.last, input.dtype, input.device);
-    ChannelAffinePlan plan = affine_plan(*x, n, w.get(), nullptr, stats);
-    plan.g = g->data;
-    plan.y = dx->data;
-    plan.sums = training ? sums->data : nullptr;
-    launch_stages(kernel_channel_affine, input.device, &plan.run);
+  } else if (want_input) {
+    launch_stages(kernel_channel_affine, input.device, &affine.run);
   }
   return {std::move(dx), std::move(dw), std::move(db)};
 }
