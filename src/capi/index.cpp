@@ -21,9 +21,14 @@ int64_t dims_taken(const tt_index& i) {
   return i.kind == TT_IDX_TENSOR && is_mask(tensor_of_item(i)) ? tensor_of_item(i).ndim : 1;
 }
 
-// Applies the items from left to right to a view of self. Where a capture records a write, the
-// number in a tensor that is the only one among the items stays a tensor: each run reads its own.
-// So do numbers that are read if all tensors among the items ask for it.
+// Returns whether an index tensor has one element, which can be read.
+bool is_single(const Tensor& t) {
+  return t.ndim == 0 && t.device.type != TT_META && !is_batched(t);
+}
+
+// Applies the items from left to right to a view of self. Where a capture records a write, numbers
+// in tensors stay tensors, which each run reads, if all tensors among the items are numbers. So do
+// numbers that are read if all tensors among the items ask for it.
 class Indexing {
  public:
   Indexing(const Tensor& self, Indices items, bool writes = false)
@@ -32,13 +37,14 @@ class Indexing {
     int64_t ellipses = 0;
     int64_t tensors = 0;
     int64_t asking = 0;
+    int64_t numbers = 0;
     for (const tt_index& i : items) {
       if (i.kind != TT_IDX_TENSOR) continue;
       tensors++;
       asking += i.has == 1;
+      numbers += is_single(tensor_of_item(i)) && !is_mask(tensor_of_item(i));
     }
-    const bool keeps = writes ? tensors == 1 : asking == tensors;
-    keeps_numbers_ = keeps && ctx().graph;
+    keeps_numbers_ = (writes ? numbers : asking) == tensors && ctx().graph;
     for (const tt_index& i : items) {
       taken += dims_taken(i);
       ellipses += i.kind == TT_IDX_ELLIPSIS;
@@ -53,7 +59,7 @@ class Indexing {
   }
 
   bool has_tensors() const { return !tensors_.empty(); }
-  bool has_kept_number() const { return has_kept_number_; }
+  int64_t kept_numbers() const { return kept_numbers_; }
   // Returns self itself if no item has changed its geometry.
   Tensor& view() const { return *view_; }
   TensorSpan tensors() const { return {tensors_.data(), tensors_.size()}; }
@@ -94,8 +100,8 @@ class Indexing {
 
   void add_tensor(const Tensor& t) {
     const bool mask = is_mask(t);
-    const bool is_number = t.ndim == 0 && t.device.type != TT_META && !is_batched(t);
-    if (is_number && (mask || !keeps_numbers_)) {
+    const bool single = is_single(t);
+    if (single && (mask || !keeps_numbers_)) {
       const Scalar value = read_scalar(t);
       if (!mask && category(t.dtype) == 1) return add_int(value.i);
       if (mask) return add_truth(value.i != 0);
@@ -103,7 +109,7 @@ class Indexing {
     if (!mask && category(t.dtype) != 1)
       fail_arg(TT_INDEX, "index", "an index tensor is {}: must be an integer or bool tensor",
                fmt(t.dtype));
-    has_kept_number_ |= is_number;
+    kept_numbers_ += single;
     push(&t);
     covered_ += mask ? t.ndim : 1;
     dim_ += mask ? t.ndim : 1;
@@ -134,7 +140,7 @@ class Indexing {
   int64_t self_dim_ = 0;  // the next dimension of self
   int64_t covered_ = 0;   // dimensions of the view covered by tensors_
   bool keeps_numbers_ = false;
-  bool has_kept_number_ = false;
+  int64_t kept_numbers_ = 0;
 };
 
 // Removes leading dimensions of size 1 beyond the last ndim.
@@ -184,10 +190,11 @@ tt_status tt_index_set(tt_ctx* h, tt_tensor* self, const tt_index* index, int64_
     const Tensor& v = tensor_arg(value, "value", 4);
     Indexing i(x, items, true);
     if (!i.has_tensors()) return op::copy_(i.view(), *without_leading_ones(v, i.view().ndim));
-    // A number that stays a tensor selects what an int does, with the rules of copy_.
-    const bool by_number = i.has_kept_number();
-    TensorRef given = by_number ? without_leading_ones(v, i.view().ndim - 1) : TensorRef::share(&v);
-    TensorRef converted = v.ndim == 0 || by_number ? op::to(*given, x.dtype, x.device) : given;
+    // Numbers that stay tensors select what ints do, with the rules of copy_.
+    const int64_t n_numbers = i.kept_numbers();
+    TensorRef given = TensorRef::share(&v);
+    if (n_numbers) given = without_leading_ones(v, i.view().ndim - n_numbers);
+    TensorRef converted = v.ndim == 0 || n_numbers ? op::to(*given, x.dtype, x.device) : given;
     // A number needs no list of the positions, whose length a capture could not record.
     const TensorRef mask = v.ndim == 0 ? mask_alone(i.view(), i.tensors()) : TensorRef();
     if (mask) return op::masked_fill_(i.view(), *mask, *converted);

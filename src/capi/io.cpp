@@ -181,6 +181,7 @@ tt_status tt_tensor_to_dlpack(tt_ctx* h, const tt_tensor* t, int32_t major, void
   return api_call(h, "tensor_to_dlpack", [&](Ctx&) {
     const Tensor& tensor = tensor_arg(t, "t", 1);
     out_arg(out, "out", 3);
+    note_host_read(tensor);  // by others, whenever they want
     *out = to_dlpack(tensor, major);
   });
 }

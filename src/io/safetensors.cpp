@@ -223,6 +223,7 @@ void save_tensors(const char* path, Span<const char* const> names,
   file.write(header.data(), header.size());
   for (const Tensor* t : tensors) {
     if (t->numel == 0) continue;
+    note_host_read(*t);
     TensorRef on_cpu = t->is_cpu() ? TensorRef::share(t) : op::to_device(*t, kCpuDevice);
     TensorRef rows = dense_input(on_cpu);
     file.write(rows->data, rows->numel * rows->item_size());

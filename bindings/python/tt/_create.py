@@ -20,6 +20,7 @@ from . import _memory
 from ._dlpack import DLTENSOR, OLD, USED_DLTENSOR, capsule_pointer, import_dlpack
 from ._dlpack import set_capsule_name
 from ._memory import DTYPES as BY_TYPESTR
+from ._positions import note_read
 from ._tensor import Tensor, tensor_result, wrap
 from ._types import BOOL, BY_NAME, DTYPES, Defaults, complex128, float32, float64, int64
 from ._types import dtype as dtype_class
@@ -334,6 +335,7 @@ def viewed_as(x: Tensor, to: DType) -> Tensor:
         strides = [stride // times for stride in strides[:-1]] + [1]
     if not x.numel():
         return x.new_empty(tuple(shape), dtype=to)
+    note_read()
     return imported(x.data_ptr(), to, tuple(shape), tuple(strides), x._is_writable(), x)
 
 

@@ -203,10 +203,10 @@ def captured(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Gr
         try:
             with Positions(as_tensor=True) as positions:
                 structure = without_tensors(function(*inputs), outs)
-            if positions.are_written():
+                positions.sync()
+            if positions.failure:
                 raise UnimplementedError(
-                    "the function writes to x or x[i] with i in a tensor, where x[i] is a copy "
-                    "while it is captured: index by an int, or write by x[i] = value"
+                    f"{positions.failure}: index by an int, or write by x[i] = value"
                 )
         except BaseException:
             lib.tt_capture_drop(local.ctx)

@@ -35,7 +35,7 @@ def packed_index(
     try:
         keys = key if isinstance(key, tuple) else (key,)
         noted = state.noted
-        stays = noted is not None and not writes and noted.takes(of, keys)
+        stays = not (noted is None or writes or in_vmap()) and noted.takes(of, keys)
         items = [index_item(item, keep, writes, stays) for item in keys]
     except struct_error:
         raise errors.OutOfRangeError(f"index {key} is out of range") from None

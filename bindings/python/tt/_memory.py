@@ -10,6 +10,8 @@ from typing import Any
 
 from ._tensor_facts import TensorHandle
 from ._lib import fail, lib, local, quick
+from ._positions import note_read
+from ._positions import state as capturing
 from ._types import BY_NAME, device
 from ._types import DTYPES as BY_CODE
 from .errors import AutogradError, DeviceError
@@ -60,6 +62,8 @@ def to_list(t: Tensor) -> Any:
         return None
     if not n or not ndim:
         return None
+    if capturing.noted is not None:
+        note_read()
     key = n << 5 | code
     items = (items_at.get(key) or array_at(items_at, key, ELEMENTS[code], n))(data)
     if ndim == 1:
@@ -90,6 +94,8 @@ def to_numpy(t: Tensor, force: bool) -> Any:
     """Returns a NumPy array over the memory of t: see Tensor.numpy."""
     if ndarray is None:
         import_numpy()
+    if capturing.noted is not None:
+        note_read()
     info = Info()
     get_info(t._as_parameter_, info)
     n, data, code, ndim, where, _, contiguous, writable, gradient = unpack_head(info)

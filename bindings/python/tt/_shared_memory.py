@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ._create import imported
+from ._positions import note_read
 from ._tensor import Tensor
 from ._types import BY_NAME
 
@@ -96,6 +97,7 @@ def share(t: Tensor) -> None:
         raise RuntimeError(
             "share_memory_: self must be on the CPU and a leaf: move it, or detach() it, first"
         )
+    note_read()
     size = t._storage_bytes()
     file = shared_file()
     try:

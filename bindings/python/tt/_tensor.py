@@ -32,6 +32,7 @@ from ._lib import call, fail, filled, lib, local, packed_address, quick, result
 from ._memory import to_list, to_numpy
 from ._class_name import class_name
 from ._ops import methods
+from ._positions import note_read
 from ._positions import state as positions
 from ._types import BY_NAME, DTYPES, MEMORY_FORMATS, Defaults, Size, contiguous_format, device
 from ._types import dtype
@@ -338,6 +339,8 @@ class Tensor(Arithmetic, TensorLayout):
             found = intercepted(Tensor.detach, {"self": self})
             if found is not PLAIN:
                 return found
+        if positions.noted is not None and positions.noted.as_tensor:
+            return self.detach()  # whose writes are seen
         data: Tensor = tensor_result("tt_tensor_variable_data", self)
         return data.as_subclass(type(self)) if keeps(self) else data
 
@@ -807,6 +810,8 @@ class Tensor(Arithmetic, TensorLayout):
         return self
 
     def __repr__(self) -> str:
+        if positions.noted is not None and positions.noted.prints:
+            note_read()
         text = filled(c_char, "tt_tensor_print", self, cap=4096).decode()
         operator = text.rfind("grad_fn=<")
         if operator >= 0 and text.endswith(">)"):
@@ -890,7 +895,7 @@ class Tensor(Arithmetic, TensorLayout):
             if tensor_index_get(local.ctx, self._as_parameter_, index, n, byref(h)):
                 fail()
             if keep and positions.noted is not None:
-                positions.noted.take(found := wrap(h))
+                found = positions.noted.take(wrap(h))
                 return found.as_subclass(type(self)) if keeps(self) else found
         return wrap(h).as_subclass(type(self)) if keeps(self) else wrap(h)
 

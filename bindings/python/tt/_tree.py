@@ -12,6 +12,14 @@ class Place:
     def __init__(self, index: int) -> None:
         self.index = index
 
+    def of(self, leaves: Sequence[Any]) -> Any:
+        """Returns the leaf among all that were taken out."""
+        return leaves[self.index]
+
+    def identity(self) -> Any:
+        """Returns what is equal for places of the same leaf."""
+        return Place, self.index
+
 
 def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
     """Applies a function to the leaves of a structure of lists, tuples and dicts."""
@@ -47,7 +55,7 @@ def without_tensors(
 
 def with_tensors(structure: Any, tensors: Sequence[Any]) -> Any:
     """Replaces the places of a structure by tensors."""
-    return mapped(structure, lambda x: tensors[x.index] if isinstance(x, Place) else x)
+    return mapped(structure, lambda x: x.of(tensors) if isinstance(x, Place) else x)
 
 
 def broadcast(

@@ -21,7 +21,8 @@ from typing import Any, Callable, Iterator
 
 from . import _convert as convert
 from ._lib import Handle, call, fail, finalizer, lib, local, quick
-from ._positions import Positions
+from ._position_views import without_copies
+from ._positions import EXACT, LOOSE, Positions
 from ._tensor_facts import TensorHandle
 from ._tensor import Tensor, from_address, on_exchange
 from ._tree import Place, mapped, with_tensors, without_tensors
@@ -103,7 +104,7 @@ class Entry:
         self.single = False  # the result is one tensor
         self.owner = owner
         self.changed: list[Any] = []  # the result of the running call, if it has another structure
-        self.with_positions: set[Any] = set()  # geometries of arguments, see the method
+        self.with_positions: dict[Any, int] = {}  # geometry of arguments -> layout of copies
         self.again = False  # the next call can be recorded
         from .func import Flat
 
@@ -127,19 +128,34 @@ class Entry:
         if is_read and self.info()[3] is None:  # the capture that is on is this call's own
             lib.tt_capture_drop(local.ctx)  # a record would take the name for the argument
         geometry = geometry_of((args, kwargs))
+        layout = None if is_read else self.with_positions.get(geometry)
         recording += 1
         try:
-            with Positions(not is_read and geometry in self.with_positions) as positions:
+            with Positions(layout is not None, layout or LOOSE) as positions:
                 result = self.fn(*args, **kwargs)
+                positions.sync()
         finally:
             recording -= 1
         tensors: list[Tensor] = []
-        structure = without_tensors(result, tensors)
-        if positions.tensors and not is_read:
-            self.note_positions(positions, tensors, geometry, owner)
+        structure, all_views = without_copies(result, positions, tensors)
+        if positions.tensors and not is_read and self.note_positions(positions, tensors, geometry):
+            self.changed.append(result)
+            return result
+        if positions.failure:
+            self.plain = positions.failure
+            raise RuntimeError(
+                f"compile: {self.plain}: the results of this call are wrong, those of later calls "
+                "are not"
+            )
+        if positions.copies:
+            result = tensors
+        if not all_views and layout == LOOSE:
+            self.record_again(geometry, EXACT)
+        elif not all_views:
+            self.plain = "it returns a view of x[i], with i in a tensor, in another form"
         if self.number is not None and frozen(structure) != frozen(self.result):
             self.plain = "its results have another structure in another call"
-            self.changed.append(result)
+            self.changed.append(with_tensors(structure, tensors))
             if owner is not None:
                 owner.last = None
             return result
@@ -157,21 +173,21 @@ class Entry:
         self.has_history = any(x.requires_grad for x in tensors)
         return result
 
-    def note_positions(
-        self, positions: Positions, results: list[Tensor], geometry: Any, owner: Compiled | None
-    ) -> None:
-        """Takes note of x[i] with i in a tensor. The first call reads i, which ends its recording;
-        if nothing wrote to x, the next call for such arguments is recorded, with a copy in place
-        of the view."""
-        is_written = positions.are_written()
-        holds = not (is_written or positions.are_in(results))
-        if positions.as_tensor and not holds:
-            self.plain = "it writes or returns x or x[i] with i in a tensor, as no call before it"
-            if is_written:  # a copy was written, or became stale
-                raise RuntimeError(f"compile: {self.plain}: the numbers of this call are wrong")
-        if holds and not positions.as_tensor and len(self.with_positions) < LIMIT:
-            self.with_positions.add(geometry)
-            self.again = True
+    def note_positions(self, positions: Positions, results: list[Tensor], geometry: Any) -> bool:
+        """Takes note of x[i] with i in a tensor, in a call that reads i, which ends its recording.
+        Returns whether the next call for such arguments is recorded, with copies in place of the
+        views."""
+        if len(self.with_positions) >= LIMIT or any(x.requires_grad for x in results):
+            return False
+        is_seen = positions.are_written() or positions.are_in(results)
+        self.record_again(geometry, EXACT if is_seen else LOOSE)
+        return True
+
+    def record_again(self, geometry: Any, layout: int) -> None:
+        """Drops the records before the next call. layout: of copies in place of views."""
+        self.with_positions[geometry] = layout
+        self.again = True
+        owner = self.owner()
         if owner is not None:
             owner.last = None
 
@@ -462,7 +478,7 @@ def frozen(structure: Any) -> Any:
     if isinstance(structure, dict):
         return (dict, *((k, frozen(v)) for k, v in structure.items()))
     if isinstance(structure, Place):
-        return (Place, structure.index)
+        return structure.identity()
     return (type(structure), structure)
 
 
@@ -524,7 +540,7 @@ class Compiled:
             return self.fn(*args, **kwargs)
         first = entry.number is None or entry.again
         if entry.again:
-            entry.again = False
+            entry.again, entry.number, entry.single = False, None, False
             call("tt_compiled_reset", entry.handle)
         result = entry.run(tensors)
         if structure is None and not entry.plain and not entry.again:

@@ -35,6 +35,7 @@ int64_t TorchLayout::numel(int64_t i) const {
 
 void TorchLayout::write(ZipWriter& zip, const char* name, int64_t i) const {
   const Tensor& t = at(i);
+  note_host_read(t);
   if (whole(i)) return zip.add(name, t.storage->data, numel(i) * t.item_size());
   TensorRef rows = dense_input(op::to_device(t, kCpuDevice));
   zip.add(name, rows->data, rows->numel * rows->item_size());

@@ -138,8 +138,13 @@ static void test_reads(void** state) {
   tt_tensor* y;
   tt_scalar first;
   tt_graph* g;
+  void* others;
+  const char* name = "x";
   (void)state;
   OK(tt_capture_begin(c, LIST(x), NULL));
+  FAILS(tt_tensor_to_dlpack(c, x, 1, &others), TT_INVALID_ARG, "elements of a tensor are read");
+  FAILS(tt_safetensors_save(c, "captured.safetensors", &name, &x, 1, NULL), TT_INVALID_ARG,
+        "elements of a tensor are read");
   FAILS(tt_item(c, sum_of(x), &first), TT_INVALID_ARG, "item: elements of a tensor are read");
   FAILS(tt_manual_seed(c, 77), TT_INVALID_ARG, "the state of a generator is set");
   OK(tt_exp(c, x, &y)); /* the capture continues */
