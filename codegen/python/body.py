@@ -433,11 +433,18 @@ class Body:
 
     def copy_into_out(self, form):
         """out= of an operator that has no form of its own for it."""
-        exact = ", True" if form.override("exact_out") else ""
+        exact = self.exactness(form)
         return [
             "if out is not None:",
             f'    return written({self.call_without_out(form)}, out, "{self.name}"{exact})',
         ]
+
+    def exactness(self, form):
+        """The last argument of `written` and `refit`: out must have the dtype of the result if the
+        operator demands it, or the call names a dtype."""
+        if form.override("exact_out"):
+            return ", True"
+        return ", dtype is not None" if "dtype=dtype" in self.same_arguments(form) else ""
 
     def call_without_out(self, form):
         """A call with the same arguments, but without out. Its device is out's by default, and so
@@ -485,7 +492,7 @@ class Body:
         op = form.op
         if variant == "_into":
             results = ["out"] if len(op.outs) == 1 else dst_names(op)
-            exact = ", True" if form.override("exact_out") else ""
+            exact = self.exactness(form)
             again = f'refit(out, lambda: {self.call_without_out(form)}, "{self.name}"{exact})'
             lines = self.calls(form, tensors, variant, results, f"return {again}")
             return lines + ["return out"]

@@ -45,9 +45,10 @@ template <class T> TT_FN Position<T> padded(Position<T> p, const GridPlan& plan,
   if (plan.padding == kGridReflection) p = reflected(p, size, plan.align);
   return clipped(p, size);
 }
-// Replaces nan and what an index cannot hold by a position outside.
-template <class T> TT_FN Position<T> representable(Position<T> p) {
-  const bool good = math::fabs(double(p.at)) < 0x1p31;
+// Replaces nan and what an index cannot hold by a position outside. Where padding moves the
+// elements around a position inside, any finite one is kept: limit is infinite then.
+template <class T> TT_FN Position<T> representable(Position<T> p, double limit = 0x1p31) {
+  const bool good = math::fabs(double(p.at)) < limit;
   return good ? p : Position<T>{T(-100), 0};
 }
 // 0, or nan at a position that is not finite: what it adds to the weights of elements.
@@ -100,7 +101,7 @@ template <class T> TT_FN void linear_taps(Position<T> p, const GridPlan& plan, i
 }
 template <class T> TT_FN void cubic_taps(Position<T> p, const GridPlan& plan, int64_t size,
                                          int order, AxisTaps<T>* taps) {
-  const Position<T> at = representable(p);
+  const Position<T> at = representable(p, plan.padding == kGridZeros ? 0x1p31 : kInf);
   const T low = math::floor(at.at);
   const T rest = at.at - low;
   const T scale = power(at.slope, order);

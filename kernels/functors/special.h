@@ -127,9 +127,8 @@ TT_FN double polygamma(double n, double x) {
   return sign * libm::exp(lgamma(n + 1.0)) * zeta(n + 1.0, x);
 }
 
-// log(1 + m) - m, m > -1.
+// log(1 + m) - m, |m| <= 1/4.
 TT_FN double log1p_rest(double m) {
-  if (libm::fabs(m) > 0.25) return libm::log1p(m) - m;
   double power = -m * m;
   double sum = 0;
   for (int k = 2; k < 32; k++) {
@@ -141,7 +140,9 @@ TT_FN double log1p_rest(double m) {
 // x^a e^-x / Gamma(a + 1), without the cancellation of its logarithm's terms for a large a.
 TT_FN double gamma_density(double a, double x) {
   if (a < 10) return libm::exp(a * libm::log(x) - x - lgamma(a + 1.0));
-  const double exponent = a * log1p_rest((x - a) / a) - stirling_rest(a);
+  const double m = (x - a) / a;
+  const double rest = libm::fabs(m) > 0.25 ? libm::log(x / a) - m : log1p_rest(m);
+  const double exponent = a * rest - stirling_rest(a);
   return libm::exp(exponent) / libm::sqrt(2.0 * kPi * a);
 }
 // P(a, x) by its power series (A&S 6.5.29), for x < a + 1. Here and below, what counts less than
@@ -174,7 +175,7 @@ TT_FN double upper_fraction(double a, double x, double least) {
   }
   return h * a * gamma_density(a, x);
 }
-// Q(a, x) for x < 1 and small a, where 1 - P cancels: 1 - x^a / Gamma(a + 1) - x^a / Gamma(a)
+// Q(a, x) for x <= 1 and small a, where 1 - P cancels: 1 - x^a / Gamma(a + 1) - x^a / Gamma(a)
 // sum of (-x)^k / (k! (a + k)), k >= 1.
 TT_FN double upper_series(double a, double x, double least) {
   double term = 1;
@@ -203,7 +204,7 @@ TT_LONGEST_FN double incomplete_gamma(double a, double x, bool upper, double lea
     const double q = upper_fraction(a, x, least);
     return upper ? q : 1.0 - q;
   }
-  if (upper && x < 1.0 && a < 1.0) return upper_series(a, x, least);
+  if (upper && x <= 1.0 && a < 1.0) return upper_series(a, x, least);
   const double p = lower_series(a, x, least);
   return upper ? 1.0 - p : p;
 }

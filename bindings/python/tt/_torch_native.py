@@ -144,11 +144,12 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Returns embedding_bag of nn.functional with a numeric mode (0 sum, 1 mean, 2 max), the bag of
-    each index, and the number of indices of each bag that are not padding_idx. The last two have
-    the wider dtype of indices and offsets.
+    """Returns embedding_bag of nn.functional with a numeric mode (0 sum, 1 mean, 2 max), and what
+    PyTorch's backward reads: the bag of each index, the number of indices of each bag that are not
+    padding_idx, and these numbers again, for max the row of each element instead. They have the
+    wider dtype of indices and offsets.
 
-    The last result, which has the rows of the largest elements in PyTorch, is empty.
+    As in PyTorch, a sum leaves the numbers 0, one for each offset, and mostly has no bags.
     """
     if mode not in (0, 1, 2):
         raise ValueError(f"embedding_bag: mode is {mode}: must be 0, 1 or 2")
@@ -163,15 +164,42 @@ def embedding_bag(
         include_last_offset=include_last_offset,
         padding_idx=padding_idx,
     )
-    starts = offsets[:-1] if include_last_offset else offsets
-    places = ops.arange(len(indices), device=indices.device)
-    starts = starts.to(int64).contiguous()
-    bags = ops.find("tt", "searchsorted")(starts, places, right=True) - 1
-    counted = ops.find("tt", "ones_like")(indices, dtype=int64)
-    if padding_idx is not None:
-        row = padding_idx + len(weight) if padding_idx < 0 else padding_idx
-        counted = (indices != row).to(int64)
-    sizes = ops.zeros((len(starts),), dtype=int64, device=indices.device)
-    sizes = sizes.index_add(0, bags, counted)
     kind = offsets.dtype if indices.dtype.itemsize < offsets.dtype.itemsize else indices.dtype
-    return result, bags.to(kind), sizes.to(kind), ops.empty((0,), dtype=kind, device=indices.device)
+    starts = (offsets[:-1] if include_last_offset else offsets).to(int64).contiguous()
+    places = ops.arange(len(indices), device=indices.device)
+    bags = ops.find("tt", "searchsorted")(starts, places, right=True) - 1
+    padding = -1  # no index
+    if padding_idx is not None:
+        padding = padding_idx + len(weight) if padding_idx < 0 else padding_idx
+    counted = indices != padding
+    sizes = ops.zeros((len(starts),), dtype=int64, device=indices.device)
+    sizes = sizes.index_add(0, bags, counted.to(int64))
+    rows = sizes
+    if mode == 2:
+        rows = largest_rows(weight.detach(), indices, result.detach(), bags, counted)
+    elif mode == 0:
+        by_rows = padding_idx is None and sums_rows(weight, per_sample_weights)
+        bags = bags[:0] if by_rows else bags
+        n = len(starts if result.requires_grad and not by_rows else offsets)
+        sizes = rows = ops.zeros((n,), dtype=int64, device=indices.device)
+    return result, bags.to(kind), sizes.to(kind), rows.to(kind)
+
+
+def sums_rows(weight: Tensor, factors: Tensor | None) -> bool:
+    """Returns whether PyTorch sums rows of weight, times factors, without the bag of each index."""
+    unit = weight.stride(1) == 1 and (factors is None or factors.stride(0) == 1)
+    return unit and weight.dtype.name in ("float32", "float16", "bfloat16")
+
+
+def largest_rows(
+    weight: Tensor, indices: Tensor, largest: Tensor, bags: Tensor, counted: Tensor
+) -> Tensor:
+    """Returns the row of weight that each element of `largest`, the maxima of bags, is from: the
+    first such index, and 0 in empty bags."""
+    n = len(indices)
+    found = (weight[indices] == largest[bags]) & counted.unsqueeze(1)
+    places = ops.find("tt", "where")(found, ops.arange(n, device=indices.device).unsqueeze(1), n)
+    none = ops.full(tuple(largest.shape), n, dtype=int64, device=indices.device)
+    first = none.index_reduce(0, bags, places, "amin")
+    rows = ops.find("tt", "cat")([indices.to(int64), indices.new_zeros((1,), dtype=int64)])
+    return rows[first]

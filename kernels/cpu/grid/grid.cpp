@@ -128,8 +128,8 @@ struct VectorTaps {
     if (plan.padding == kGridReflection) p = reflected(p, size, plan.align);
     return clipped(p, size - 1);
   }
-  static TT_INLINE At representable(At p) {
-    const auto good = (p.at < splat(0x1p31f)) & (p.at > splat(-0x1p31f));
+  static TT_INLINE At representable(At p, float limit = 0x1p31f) {
+    const auto good = (p.at < splat(limit)) & (p.at > splat(-limit));
     return {chosen(good, p.at, splat(-100.0f)), chosen(good, p.slope, V{})};
   }
   static TT_INLINE I index_of(V at, float size) {
@@ -167,7 +167,7 @@ struct VectorTaps {
     axis->weight[1] = order ? slope : V(rest + odd);
   }
   static TT_INLINE void cubic(At p, const GridPlan& plan, float size, int order, Axis* axis) {
-    const At at = representable(p);
+    const At at = representable(p, plan.padding == kGridZeros ? 0x1p31f : float(kInf));
     const V low = floor_of(at.at);
     const V rest = at.at - low;
     V scale = splat(1.0f);

@@ -25,9 +25,9 @@ TensorRef pairwise_distance(Call, const Tensor& x1, const Tensor& x2, double p, 
 // The length of each vector, at least eps; the gradient is that of the length.
 static TensorRef length_of(const Tensor& x, Ints dim, double eps) {
   TensorRef length = op::norm(x, 2, dim, true);
-  const Scalar lower = eps;
-  TensorRef more = op::sub(*op::clamp(op::detach(*length), &lower), *op::detach(*length));
-  return op::add(length, *more);
+  const Scalar zero = 0.0;
+  TensorRef missing = op::clamp(op::rsub(*op::detach(*length), eps), &zero);
+  return op::add(length, *missing);
 }
 
 TensorRef cosine_similarity(Call, const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {

@@ -1301,6 +1301,25 @@ def test_lists_of_bags():
         assert {bags.dtype, sizes.dtype, last.dtype} == {wide}
 
 
+@pytest.mark.parametrize(
+    "mode, padding, grad, expected",
+    [
+        (0, None, False, ([], [0, 0, 0], [0, 0, 0])),
+        (0, 2, False, ([0, 0, 1, 1, 1], [0, 0, 0], [0, 0, 0])),
+        (0, 2, True, ([0, 0, 1, 1, 1], [0, 0], [0, 0])),
+        (1, None, True, ([0, 0, 1, 1, 1], [2, 3], [2, 3])),
+        (2, 2, True, ([0, 0, 1, 1, 1], [1, 3], [[0, 0], [4, 1]])),
+    ],
+)
+def test_what_lists_of_bags_say_of_them(mode, padding, grad, expected):
+    table = tt.tensor([[0.0, 5], [1, 4], [2, 3], [3, 2], [4, 1]], requires_grad=grad)
+    rows, starts = tt.tensor([0, 2, 1, 4, 3]), tt.tensor([0, 2, 5])
+    found = tt.embedding_bag(
+        table, rows, starts, mode=mode, include_last_offset=True, padding_idx=padding
+    )
+    assert tuple(x.tolist() for x in found[1:]) == expected
+
+
 def test_changes_of_autocast_are_bounded():
     from tt.amp.autocast_mode import changes
 

@@ -61,8 +61,12 @@ def test_products_and_indices_keep_their_dtype():
 @pytest.mark.parametrize(
     "name, args",
     [
+        ("abs", ()),
         ("floor", ()),
         ("sign", ()),
+        ("lerp", (tt.ones(2, 2), 0.5)),
+        ("lerp", (tt.ones(2, 2), tt.ones(2, 2))),
+        ("narrow_copy", (1, 0, 1)),
         ("softmax", (0,)),
         ("tril", ()),
         ("take", (tt.tensor([0]),)),
@@ -78,6 +82,32 @@ def test_functions_that_pytorch_restricts_to_the_dtype_of_the_result(name, args)
     out = tt.empty(0)
     assert function(x, *args, out=out) is out
     assert tt.equal(out, function(x, *args))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda **options: tt.arange(3, **options),
+        lambda **options: tt.ones(3, **options),
+        lambda **options: tt.rand(3, **options),
+        lambda **options: tt.linspace(0, 1, 3, **options),
+        lambda **options: tt.cumsum(tt.ones(3), 0, **options),
+        lambda **options: tt.sum(tt.ones(3, 2), 1, **options),
+    ],
+)
+def test_out_has_the_dtype_that_the_call_names(call):
+    for wrong in (tt.float64, tt.float16, tt.complex64):
+        with pytest.raises(tt.errors.DtypeError):
+            call(dtype=tt.float32, out=tt.empty(3, dtype=wrong))
+        assert call(out=tt.empty(3, dtype=wrong)).dtype is wrong
+    assert call(dtype=tt.float64, out=tt.empty(3, dtype=tt.float64)).dtype is tt.float64
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin", "max", "median", "sort", "mode"])
+def test_elements_beside_indices_keep_their_dtype(name):
+    x, wrong = tt.tensor([3, 1, 2], dtype=tt.uint8), tt.empty(0, dtype=tt.int64)
+    with pytest.raises(tt.errors.DtypeError):
+        getattr(tt, name)(x, 0, out=(wrong, wrong.clone()))
 
 
 def test_copies_of_views_are_written_to_out():

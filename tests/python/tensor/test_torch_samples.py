@@ -224,6 +224,20 @@ def test_empty_and_zero_dimensional_arguments():
     assert tt.igamma(tt.tensor(1e30), tt.tensor(1e30)).item() == 0.5
 
 
+def test_small_incomplete_gamma_functions():
+    def of(function, a, x):
+        return function(*(tt.tensor(n, dtype=tt.float64) for n in (a, x))).item()
+
+    assert of(tt.igamma, 20, 1e-10) == pytest.approx(4.110317622920576e-219, rel=1e-12)
+    assert of(tt.igammac, 2**-52, 1) == pytest.approx(4.871301903975276e-17, rel=1e-12)
+
+
+def test_cosines_of_vectors_whose_length_overflows():
+    x = tt.tensor([[3.4e38, 3.4e38], [0, 0], [3, 4]])
+    found = tt.nn.functional.cosine_similarity(x, tt.tensor([[1.0, 2], [1, 1], [4, 3]]))
+    same(found, [0, 0, 0.96])
+
+
 def test_complex_numbers_are_no_real_ones():
     for dtype in (tt.int64, tt.float32):
         with pytest.raises(TypeError):
@@ -441,6 +455,15 @@ def test_positions_that_are_not_finite():
     for mode, padding, want in cases:
         y = F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=False)
         same(y.flatten(), want)
+
+
+def test_grid_sample_far_outside():
+    x = tt.arange(1.0, 26).reshape(1, 1, 5, 5)
+    for dtype in (tt.float32, tt.float64):  # vectors, one by one
+        grid = tt.tensor([[[[0, 1e10], [1e10, 0], [-1e10, -1e10], [1, 3e9]]]], dtype=dtype)
+        for mode in ("nearest", "bilinear", "bicubic"):
+            y = F.grid_sample(x.to(dtype), grid, mode, "border", align_corners=True)
+            same(y.flatten(), [23, 15, 1, 25])
 
 
 # ---- tools around ----

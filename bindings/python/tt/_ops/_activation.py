@@ -480,7 +480,7 @@ def logsigmoid(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases
         if out is not None:
             instance(Tensor, out, "logsigmoid", "out")
             if tt_logsigmoid_into(local.ctx, input, out):
-                return refit(out, lambda: logsigmoid(input), "logsigmoid")
+                return refit(out, lambda: logsigmoid(input), "logsigmoid", True)
             return out
         h = TensorHandle()
         if tt_logsigmoid(local.ctx, input, byref(h)):

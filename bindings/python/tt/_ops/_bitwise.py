@@ -333,7 +333,7 @@ def bitwise_not(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliase
         if out is not None:
             instance(Tensor, out, "bitwise_not", "out")
             if tt_bitwise_not_into(local.ctx, input, out):
-                return refit(out, lambda: bitwise_not(input), "bitwise_not")
+                return refit(out, lambda: bitwise_not(input), "bitwise_not", True)
             return out
         h = TensorHandle()
         if tt_bitwise_not(local.ctx, input, byref(h)):

@@ -81,7 +81,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
         if out is not None:
             instance(Tensor, out, "polar", "out")
             if tt_polar_into(local.ctx, abs, angle, out):
-                return refit(out, lambda: polar(abs, angle), "polar")
+                return refit(out, lambda: polar(abs, angle), "polar", True)
             return out
         h = TensorHandle()
         if tt_polar(local.ctx, abs, angle, byref(h)):

@@ -81,7 +81,7 @@ def empty(*args: Any, dtype: dtype | None = None, device: device | str | None = 
         "size")
     if out is not None:
         return (written(empty(size, dtype=dtype or out.dtype, device=device or out.device), out,
-                        "empty"))
+                        "empty", dtype is not None))
     size_c, size_n = int_list(size, "empty", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -128,7 +128,8 @@ def empty_strided(size: int | Sequence[int], stride: int | Sequence[int], *,
         device = local.device
     if out is not None:
         return (written(empty_strided(size, stride, dtype=dtype or out.dtype,
-                                      device=device or out.device), out, "empty_strided"))
+                                      device=device or out.device), out, "empty_strided",
+                        dtype is not None))
     size_c, size_n = int_list(size, "empty_strided", "size")
     stride_c, stride_n = int_list(stride, "empty_strided", "stride")
     opts = None
@@ -174,7 +175,7 @@ def zeros(*args: Any, dtype: dtype | None = None, device: device | str | None = 
         "size")
     if out is not None:
         return (written(zeros(size, dtype=dtype or out.dtype, device=device or out.device), out,
-                        "zeros"))
+                        "zeros", dtype is not None))
     size_c, size_n = int_list(size, "zeros", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -218,7 +219,7 @@ def ones(*args: Any, dtype: dtype | None = None, device: device | str | None = N
         "size")
     if out is not None:
         return (written(ones(size, dtype=dtype or out.dtype, device=device or out.device), out,
-                        "ones"))
+                        "ones", dtype is not None))
     size_c, size_n = int_list(size, "ones", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -260,7 +261,7 @@ def full(size: int | Sequence[int], fill_value: complex, *, dtype: dtype | None 
         device = local.device
     if out is not None:
         return (written(full(size, fill_value, dtype=dtype or out.dtype,
-                             device=device or out.device), out, "full"))
+                             device=device or out.device), out, "full", dtype is not None))
     size_c, size_n = int_list(size, "full", "size")
     opts = None
     if dtype is not None or device is not None:
@@ -309,7 +310,7 @@ def arange(start: complex | None = None, end: complex | None = None, step: compl
     start, end = left_out(0, start, end)
     if out is not None:
         return (written(arange(start, end, step, dtype=dtype or out.dtype,
-                               device=device or out.device), out, "arange"))
+                               device=device or out.device), out, "arange", dtype is not None))
     opts = None
     if step != 1 or type(step) is not int or dtype is not None or device is not None:
         opts = _o_arange(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -353,7 +354,8 @@ def empty_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
                 raise wrong_kind("empty_like", "input", "Tensor", input)
         if out is not None:
             return (written(empty_like(input, dtype=dtype or out.dtype,
-                                       device=device or out.device), out, "empty_like"))
+                                       device=device or out.device), out, "empty_like",
+                            dtype is not None))
         opts = None
         if dtype is not None or device is not None:
             opts = _o_empty_like((dtype is not None) | (device is not None) << 1,
@@ -399,7 +401,8 @@ def zeros_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
                 raise wrong_kind("zeros_like", "input", "Tensor", input)
         if out is not None:
             return (written(zeros_like(input, dtype=dtype or out.dtype,
-                                       device=device or out.device), out, "zeros_like"))
+                                       device=device or out.device), out, "zeros_like",
+                            dtype is not None))
         opts = None
         if dtype is not None or device is not None:
             opts = _o_zeros_like((dtype is not None) | (device is not None) << 1,
@@ -445,7 +448,7 @@ def ones_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
                 raise wrong_kind("ones_like", "input", "Tensor", input)
         if out is not None:
             return (written(ones_like(input, dtype=dtype or out.dtype, device=device or out.device),
-                            out, "ones_like"))
+                            out, "ones_like", dtype is not None))
         opts = None
         if dtype is not None or device is not None:
             opts = _o_ones_like((dtype is not None) | (device is not None) << 1,
@@ -492,7 +495,8 @@ def full_like(input: Tensor = REQUIRED, fill_value: complex = REQUIRED, *,
                 raise wrong_kind("full_like", "input", "Tensor", input)
         if out is not None:
             return (written(full_like(input, fill_value, dtype=dtype or out.dtype,
-                                      device=device or out.device), out, "full_like"))
+                                      device=device or out.device), out, "full_like",
+                            dtype is not None))
         opts = None
         if dtype is not None or device is not None:
             opts = _o_full_like((dtype is not None) | (device is not None) << 1,
@@ -532,7 +536,8 @@ def eye(n: int, m: int | None = None, *, dtype: dtype | None = None,
     if device is None and out is None:
         device = local.device
     if out is not None:
-        return written(eye(n, m, dtype=dtype or out.dtype, device=device or out.device), out, "eye")
+        return (written(eye(n, m, dtype=dtype or out.dtype, device=device or out.device), out,
+                        "eye", dtype is not None))
     opts = None
     if m is not None or dtype is not None or device is not None:
         opts = _o_eye((m is not None) | (dtype is not None) << 1 | (device is not None) << 2,
@@ -568,7 +573,7 @@ def linspace(start: complex, end: complex, steps: int, *, dtype: dtype | None = 
         device = local.device
     if out is not None:
         return (written(linspace(start, end, steps, dtype=dtype or out.dtype,
-                                 device=device or out.device), out, "linspace"))
+                                 device=device or out.device), out, "linspace", dtype is not None))
     opts = None
     if dtype is not None or device is not None:
         opts = _o_linspace((dtype is not None) | (device is not None) << 1,
@@ -673,7 +678,7 @@ def logspace(start: complex, end: complex, steps: int, base: float = 10.0, *,
         device = local.device
     if out is not None:
         return (written(logspace(start, end, steps, base, dtype=dtype or out.dtype,
-                                 device=device or out.device), out, "logspace"))
+                                 device=device or out.device), out, "logspace", dtype is not None))
     opts = None
     if base != 10.0 or type(base) is not float or dtype is not None or device is not None:
         opts = _o_logspace(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -710,7 +715,8 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: dtype | Non
         device = local.device
     if out is not None:
         return (written(hann_window(window_length, periodic, dtype=dtype or out.dtype,
-                                    device=device or out.device), out, "hann_window"))
+                                    device=device or out.device), out, "hann_window",
+                        dtype is not None))
     opts = None
     if periodic is not True or dtype is not None or device is not None:
         opts = _o_hann_window(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -753,7 +759,7 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
     if out is not None:
         return (written(hamming_window(window_length, periodic, alpha, beta,
                                        dtype=dtype or out.dtype, device=device or out.device), out,
-                        "hamming_window"))
+                        "hamming_window", dtype is not None))
     opts = None
     if (periodic is not True or alpha != 0.54 or type(alpha) is not float or beta != 0.46
         or type(beta) is not float or dtype is not None or device is not None):
@@ -796,7 +802,8 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: dtype |
         device = local.device
     if out is not None:
         return (written(blackman_window(window_length, periodic, dtype=dtype or out.dtype,
-                                        device=device or out.device), out, "blackman_window"))
+                                        device=device or out.device), out, "blackman_window",
+                        dtype is not None))
     opts = None
     if periodic is not True or dtype is not None or device is not None:
         opts = _o_blackman_window(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -836,7 +843,8 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: dtype |
         device = local.device
     if out is not None:
         return (written(bartlett_window(window_length, periodic, dtype=dtype or out.dtype,
-                                        device=device or out.device), out, "bartlett_window"))
+                                        device=device or out.device), out, "bartlett_window",
+                        dtype is not None))
     opts = None
     if periodic is not True or dtype is not None or device is not None:
         opts = _o_bartlett_window(1 | (dtype is not None) << 1 | (device is not None) << 2,
@@ -877,7 +885,8 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
         device = local.device
     if out is not None:
         return (written(kaiser_window(window_length, periodic, beta, dtype=dtype or out.dtype,
-                                      device=device or out.device), out, "kaiser_window"))
+                                      device=device or out.device), out, "kaiser_window",
+                        dtype is not None))
     opts = None
     if (periodic is not True or beta != 12.0 or type(beta) is not float or dtype is not None
         or device is not None):

@@ -951,7 +951,8 @@ def fft_fftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
         if tt_fft_fftfreq_into(local.ctx, c_int64(integer(n, "fft_fftfreq", "n")),
                                c_double(real(d, "fft_fftfreq", "d")), opts, out):
             return (refit(out, lambda: fft_fftfreq(n, d, dtype=dtype or out.dtype,
-                                                   device=device or out.device), "fft_fftfreq"))
+                                                   device=device or out.device), "fft_fftfreq",
+                          dtype is not None))
         return out
     h = TensorHandle()
     if tt_fft_fftfreq(local.ctx, c_int64(integer(n, "fft_fftfreq", "n")),
@@ -987,7 +988,8 @@ def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: dtype | None = None,
         if tt_fft_rfftfreq_into(local.ctx, c_int64(integer(n, "fft_rfftfreq", "n")),
                                 c_double(real(d, "fft_rfftfreq", "d")), opts, out):
             return (refit(out, lambda: fft_rfftfreq(n, d, dtype=dtype or out.dtype,
-                                                    device=device or out.device), "fft_rfftfreq"))
+                                                    device=device or out.device), "fft_rfftfreq",
+                          dtype is not None))
         return out
     h = TensorHandle()
     if tt_fft_rfftfreq(local.ctx, c_int64(integer(n, "fft_rfftfreq", "n")),

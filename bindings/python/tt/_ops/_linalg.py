@@ -1443,7 +1443,7 @@ def linalg_vector_norm(input: Tensor, ord: float = 2.0, dim: int | Sequence[int]
             instance(Tensor, out, "linalg_vector_norm", "out")
             if tt_linalg_vector_norm_into(local.ctx, input, opts, out):
                 return (refit(out, lambda: linalg_vector_norm(input, ord, dim, keepdim,
-                    dtype=dtype or out.dtype), "linalg_vector_norm"))
+                    dtype=dtype or out.dtype), "linalg_vector_norm", dtype is not None))
             return out
         h = TensorHandle()
         if tt_linalg_vector_norm(local.ctx, input, opts, byref(h)):
@@ -1498,7 +1498,8 @@ def linalg_norm(input: Tensor, ord: float | None = None, dim: int | Sequence[int
             instance(Tensor, out, "linalg_norm", "out")
             if tt_linalg_norm_into(local.ctx, input, opts, out):
                 return (refit(out, lambda: linalg_norm(input, ord, dim, keepdim,
-                                                       dtype=dtype or out.dtype), "linalg_norm"))
+                                                       dtype=dtype or out.dtype), "linalg_norm",
+                              dtype is not None))
             return out
         h = TensorHandle()
         if tt_linalg_norm(local.ctx, input, opts, byref(h)):
@@ -1554,7 +1555,7 @@ def linalg_matrix_norm(input: Tensor, ord: float, dim: int | Sequence[int] | Non
                                           c_double(real(ord, "linalg_matrix_norm", "ord")), opts,
                                           out):
                 return (refit(out, lambda: linalg_matrix_norm(input, ord, dim, keepdim,
-                    dtype=dtype or out.dtype), "linalg_matrix_norm"))
+                    dtype=dtype or out.dtype), "linalg_matrix_norm", dtype is not None))
             return out
         h = TensorHandle()
         if tt_linalg_matrix_norm(local.ctx, input, c_double(real(ord, "linalg_matrix_norm", "ord")),
@@ -1610,7 +1611,7 @@ def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
             instance(Tensor, out, "linalg_matrix_norm_str", "out")
             if tt_linalg_matrix_norm_str_into(local.ctx, input, opts, out):
                 return (refit(out, lambda: linalg_matrix_norm_str(input, ord, dim, keepdim,
-                    dtype=dtype or out.dtype), "linalg_matrix_norm_str"))
+                    dtype=dtype or out.dtype), "linalg_matrix_norm_str", dtype is not None))
             return out
         h = TensorHandle()
         if tt_linalg_matrix_norm_str(local.ctx, input, opts, byref(h)):

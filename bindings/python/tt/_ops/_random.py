@@ -107,7 +107,7 @@ def rand(*args: Any, dtype: dtype | None = None, device: device | str | None = N
         "size")
     if out is not None:
         return (written(rand(size, dtype=dtype or out.dtype, device=device or out.device,
-                             generator=generator), out, "rand"))
+                             generator=generator), out, "rand", dtype is not None))
     size_c, size_n = int_list(size, "rand", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -149,7 +149,7 @@ def randn(*args: Any, dtype: dtype | None = None, device: device | str | None = 
         "size")
     if out is not None:
         return (written(randn(size, dtype=dtype or out.dtype, device=device or out.device,
-                              generator=generator), out, "randn"))
+                              generator=generator), out, "randn", dtype is not None))
     size_c, size_n = int_list(size, "randn", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -196,7 +196,7 @@ def rand_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
                 raise wrong_kind("rand_like", "input", "Tensor", input)
         if out is not None:
             return (written(rand_like(input, dtype=dtype or out.dtype, device=device or out.device,
-                                      generator=generator), out, "rand_like"))
+                                      generator=generator), out, "rand_like", dtype is not None))
         opts = None
         if dtype is not None or device is not None or generator is not None:
             opts = _o_rand_like((dtype is not None) | (device is not None) << 1
@@ -247,7 +247,7 @@ def randn_like(input: Tensor = REQUIRED, *, dtype: dtype | None = None,
                 raise wrong_kind("randn_like", "input", "Tensor", input)
         if out is not None:
             return (written(randn_like(input, dtype=dtype or out.dtype, device=device or out.device,
-                                       generator=generator), out, "randn_like"))
+                                       generator=generator), out, "randn_like", dtype is not None))
         opts = None
         if dtype is not None or device is not None or generator is not None:
             opts = _o_randn_like((dtype is not None) | (device is not None) << 1
@@ -385,7 +385,8 @@ def randint(low: int | None = None, high: int | None = None,
         raise wrong_kind("randint", "size", "tuple of ints", size)
     if out is not None:
         return (written(randint(low, high, size, dtype=dtype or out.dtype,
-                                device=device or out.device, generator=generator), out, "randint"))
+                                device=device or out.device, generator=generator), out, "randint",
+                        dtype is not None))
     size_c, size_n = int_list(size, "randint", "size")
     opts = None
     if dtype is not None or device is not None or generator is not None:
@@ -439,7 +440,7 @@ def randint_like(input: Tensor = REQUIRED, low: int | None = None, high: int | N
         if out is not None:
             return (written(randint_like(input, low, high, dtype=dtype or out.dtype,
                                          device=device or out.device, generator=generator), out,
-                            "randint_like"))
+                            "randint_like", dtype is not None))
         opts = None
         if dtype is not None or device is not None or generator is not None:
             opts = _o_randint_like((dtype is not None) | (device is not None) << 1
@@ -586,7 +587,7 @@ def normal(mean: Tensor | float, std: Tensor | float = 1.0, size: int | Sequence
             if out is not None:
                 return (written(normal(mean, std, size, generator=generator,
                                        dtype=dtype or out.dtype, device=device or out.device), out,
-                                "normal"))
+                                "normal", dtype is not None))
             size_c, size_n = int_list(size, "normal", "size")
             opts = None
             if dtype is not None or device is not None or generator is not None:
@@ -875,7 +876,7 @@ def randperm(n: int, *, dtype: dtype | None = None, device: device | str | None 
         device = local.device
     if out is not None:
         return (written(randperm(n, dtype=dtype or out.dtype, device=device or out.device,
-                                 generator=generator), out, "randperm"))
+                                 generator=generator), out, "randperm", dtype is not None))
     opts = None
     if dtype is not None or device is not None or generator is not None:
         opts = _o_randperm((dtype is not None) | (device is not None) << 1

@@ -296,7 +296,7 @@ def sum(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdi
                 raise wrong_kind("sum", "input", "Tensor", input)
         if dim is None and keepdim is False:
             if out is not None:
-                return written(sum(input, dtype=dtype or out.dtype), out, "sum")
+                return written(sum(input, dtype=dtype or out.dtype), out, "sum", dtype is not None)
             opts = None
             if dtype is not None:
                 opts = _o_sum((dtype is not None), dtype_code(dtype, "sum", "dtype"))
@@ -314,7 +314,7 @@ def sum(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdi
                 instance(Tensor, out, "sum", "out")
                 if tt_sum_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                     return (refit(out, lambda: sum(input, dim, keepdim, dtype=dtype or out.dtype),
-                                  "sum"))
+                                  "sum", dtype is not None))
                 return out
             h = TensorHandle()
             if tt_sum_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -387,7 +387,8 @@ def mean(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepd
                 raise wrong_kind("mean", "input", "Tensor", input)
         if dim is None and keepdim is False:
             if out is not None:
-                return written(mean(input, dtype=dtype or out.dtype), out, "mean")
+                return (written(mean(input, dtype=dtype or out.dtype), out, "mean",
+                                dtype is not None))
             opts = None
             if dtype is not None:
                 opts = _o_mean((dtype is not None), dtype_code(dtype, "mean", "dtype"))
@@ -406,7 +407,7 @@ def mean(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepd
                 instance(Tensor, out, "mean", "out")
                 if tt_mean_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                     return (refit(out, lambda: mean(input, dim, keepdim, dtype=dtype or out.dtype),
-                                  "mean"))
+                                  "mean", dtype is not None))
                 return out
             h = TensorHandle()
             if tt_mean_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -880,7 +881,8 @@ def prod(input: Tensor = REQUIRED, dim: int | None = None, keepdim: bool = False
                 raise wrong_kind("prod", "input", "Tensor", input)
         if dim is None and keepdim is False:
             if out is not None:
-                return written(prod(input, dtype=dtype or out.dtype), out, "prod")
+                return (written(prod(input, dtype=dtype or out.dtype), out, "prod",
+                                dtype is not None))
             opts = None
             if dtype is not None:
                 opts = _o_prod((dtype is not None), dtype_code(dtype, "prod", "dtype"))
@@ -899,7 +901,7 @@ def prod(input: Tensor = REQUIRED, dim: int | None = None, keepdim: bool = False
                 if tt_prod_dim_into(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts,
                                     out):
                     return (refit(out, lambda: prod(input, dim, keepdim, dtype=dtype or out.dtype),
-                                  "prod"))
+                                  "prod", dtype is not None))
                 return out
             h = TensorHandle()
             if tt_prod_dim(local.ctx, input, c_int64(integer(dim, "prod", "dim")), opts, byref(h)):
@@ -1209,7 +1211,7 @@ def nansum(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, kee
             instance(Tensor, out, "nansum", "out")
             if tt_nansum_into(local.ctx, input, dim_c, dim_n, opts, out):
                 return (refit(out, lambda: nansum(input, dim, keepdim, dtype=dtype or out.dtype),
-                              "nansum"))
+                              "nansum", dtype is not None))
             return out
         h = TensorHandle()
         if tt_nansum(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -1255,7 +1257,7 @@ def nanmean(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, ke
             instance(Tensor, out, "nanmean", "out")
             if tt_nanmean_into(local.ctx, input, dim_c, dim_n, opts, out):
                 return (refit(out, lambda: nanmean(input, dim, keepdim, dtype=dtype or out.dtype),
-                              "nanmean"))
+                              "nanmean", dtype is not None))
             return out
         h = TensorHandle()
         if tt_nanmean(local.ctx, input, dim_c, dim_n, opts, byref(h)):

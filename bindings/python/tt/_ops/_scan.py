@@ -74,7 +74,8 @@ def cumsum(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | None
         if out is not None:
             instance(Tensor, out, "cumsum", "out")
             if tt_cumsum_into(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, out):
-                return refit(out, lambda: cumsum(input, dim, dtype=dtype or out.dtype), "cumsum")
+                return (refit(out, lambda: cumsum(input, dim, dtype=dtype or out.dtype), "cumsum",
+                              dtype is not None))
             return out
         h = TensorHandle()
         if tt_cumsum(local.ctx, input, c_int64(integer(dim, "cumsum", "dim")), opts, byref(h)):
@@ -143,7 +144,8 @@ def cumprod(input: Tensor = REQUIRED, dim: int | None = None, *, axis: int | Non
             instance(Tensor, out, "cumprod", "out")
             if tt_cumprod_into(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts,
                                out):
-                return refit(out, lambda: cumprod(input, dim, dtype=dtype or out.dtype), "cumprod")
+                return (refit(out, lambda: cumprod(input, dim, dtype=dtype or out.dtype), "cumprod",
+                              dtype is not None))
             return out
         h = TensorHandle()
         if tt_cumprod(local.ctx, input, c_int64(integer(dim, "cumprod", "dim")), opts, byref(h)):

@@ -892,7 +892,7 @@ def histogram(input: Tensor = REQUIRED, bins: int = 100, lower: float | None = N
             if tt_histogram_into(local.ctx, input, c_int64(integer(bins, "histogram", "bins")),
                                  opts, dst_hist, dst_bin_edges):
                 return refit(out, lambda: histogram(input, bins, lower, upper, weight, density),
-                             "histogram")
+                             "histogram", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_histogram(local.ctx, input, c_int64(integer(bins, "histogram", "bins")), opts,
@@ -938,7 +938,7 @@ def histogram_edges(input: Tensor = REQUIRED, bins: Tensor = REQUIRED, weight: T
             dst_hist, dst_bin_edges = out_tensors(out, 2, "histogram_edges")
             if tt_histogram_edges_into(local.ctx, input, bins, opts, dst_hist, dst_bin_edges):
                 return refit(out, lambda: histogram_edges(input, bins, weight, density),
-                             "histogram_edges")
+                             "histogram_edges", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_histogram_edges(local.ctx, input, bins, opts, byref(h0), byref(h1)):

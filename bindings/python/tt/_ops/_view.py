@@ -899,7 +899,8 @@ def narrow_copy(input: Tensor = REQUIRED, dim: int | None = None, start: int | N
             if tt_narrow_copy_into(local.ctx, input, c_int64(integer(dim, "narrow_copy", "dim")),
                                    c_int64(integer(start, "narrow_copy", "start")),
                                    c_int64(integer(length, "narrow_copy", "length")), out):
-                return refit(out, lambda: narrow_copy(input, dim, start, length), "narrow_copy")
+                return refit(out, lambda: narrow_copy(input, dim, start, length), "narrow_copy",
+                             True)
             return out
         h = TensorHandle()
         if tt_narrow_copy(local.ctx, input, c_int64(integer(dim, "narrow_copy", "dim")),
