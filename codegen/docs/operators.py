@@ -21,18 +21,23 @@ describes each operator.
 """
 
 
+def public_cases(root):
+    """The public conformance cases, without their tensors."""
+    for path in sorted((root / "tests/python/conformance/cases/ops").glob("*.safetensors")):
+        with path.open("rb") as f:
+            header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+        yield from json.loads(header["__metadata__"]["cases"])
+
+
 def case_table(root):
     """name -> (number of cases, dtypes of their ids)."""
     count = Counter()
     dtypes = defaultdict(set)
-    for path in sorted((root / "tests/python/conformance/cases/ops").glob("*.safetensors")):
-        with path.open("rb") as f:
-            header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
-        for case in json.loads(header["__metadata__"]["cases"]):
-            call = case["call"].split(".")[-1]
-            name = call if call.startswith("__") else call.rstrip("_")
-            count[name] += 1
-            dtypes[name] |= set(case["id"].split("/")) & set(DTYPES)
+    for case in public_cases(root):
+        call = case["call"].split(".")[-1]
+        name = call if call.startswith("__") else call.rstrip("_")
+        count[name] += 1
+        dtypes[name] |= set(case["id"].split("/")) & set(DTYPES)
     return count, dtypes
 
 

@@ -17,9 +17,9 @@ SOURCE = """#![deny(rustdoc::broken_intra_doc_links)]
 {links}
 #[allow(unused)]
 pub fn calls(
-    x: Tensor, mask: Tensor, params: Vec<Tensor>, opts: opts::GeluOpts, m: Module, opt: Optimizer,
-    s: Scheduler, state: StateDict, device: Device, cancel: Cancel, path: &str, name: &str,
-    options: ProfileOptions, stream: Stream,
+    x: Tensor, n: Tensor, mask: Tensor, params: Vec<Tensor>, opts: opts::GeluOpts, m: Module,
+    opt: Optimizer, s: Scheduler, state: StateDict, device: Device, cancel: Cancel, path: &str,
+    name: &str, options: ProfileOptions, stream: Stream,
 ) -> Result<()> {{
     let f = || ();
     let see = |_: &str, _: &str, _: i32| ();
@@ -35,7 +35,9 @@ PATH = re.compile(r"[\w:]+!?")
 def spans():
     """The code of the cells, but for lists of symbols."""
     areas = tomllib.loads((ROOT / "bindings/areas.toml").read_text())["area"]
-    found = [s for area in areas for s in re.findall(r"`([^`]+)`", area.get("rust", ""))]
+    names = tomllib.loads((ROOT / "bindings/pytorch_names.toml").read_text())["row"]
+    texts = [row.get("rust", "") for row in areas + names]
+    found = [span for text in texts for span in re.findall(r"`([^`]+)`", text)]
     return [s for s in found if re.search(r"\w", s)]
 
 

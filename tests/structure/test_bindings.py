@@ -2,6 +2,7 @@
 all of it, or a reason why not."""
 import fnmatch
 import importlib
+import operator
 import re
 import sys
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from common import ROOT, exports
 
 sys.path.insert(0, str(ROOT))
-from codegen.docs import bindings  # noqa: E402
+from codegen.docs import bindings, operators  # noqa: E402
 from codegen.model import exposed, headers  # noqa: E402
 
 HEAD, *ROWS = [
@@ -66,14 +67,55 @@ def test_cells_name_what_the_binding_has():
 def test_names_of_c_in_the_page_are_declared():
     """Its other columns are checked by the suites of their languages."""
     headers_ = {path.name: path.read_text() for path in (ROOT / "include").glob("*.h")}
-    cells = [row.split("|")[2] for row in page_rows("| area |")]
-    left_out = [row.split("|")[2] for row in page_rows("| binding |")]
-    for name in re.findall(r"`([^`]+)`", " ".join(cells + left_out)):
+    tables = ("| area |", "| binding |", "| PyTorch |")
+    cells = [row.split("|")[2] for head in tables for row in page_rows(head)]
+    for name in re.findall(r"`([^`]+)`", " ".join(cells)):
         if name.endswith(".h"):
             assert name in headers_
         elif name not in ("_retain", "_release"):
             for part in name.split("."):
                 assert any(re.search(rf"\b{part}\b", text) for text in headers_.values()), name
+
+
+EQUALS = {name: texts for names, texts in bindings.pytorch_rows(ROOT) for name in names}
+
+
+def own_spellings(call, language):
+    """How a language may spell the name of a call in PyTorch."""
+    words = {call.replace(".", "_")}
+    for space in (*bindings.SPACES, "special."):
+        if call.startswith(space):
+            words.add(call.removeprefix(space))
+    if language == "c":
+        return {f"tt_{word}" for word in words}
+    if language == "rust":
+        return words | {f"Tensor::{mark}{word}" for word in words for mark in ("", "r#")}
+    return {"TT." + re.sub("_$", "!", word) for word in words}
+
+
+@pytest.mark.parametrize("language", ["c", "rust", "julia"])
+def test_every_operator_of_pytorch_has_its_name_or_its_equal(language):
+    """Of those in PyTorch's recorded cases."""
+    if language == "c":
+        known = set(exports())
+    else:
+        known = {d.name for d in getattr(exposed, language)(ROOT, {}) if d.public}
+    calls = {case["call"] for case in operators.public_cases(ROOT)}
+    missing = [
+        call
+        for call in sorted(calls)
+        if language not in EQUALS.get(call, {}) and not own_spellings(call, language) & known
+    ]
+    assert len(calls) > 600
+    assert not missing, f"neither {language} nor bindings/pytorch_names.toml has {missing}"
+
+
+def test_rows_of_pytorch_names_are_of_python_too():
+    sys.path.insert(0, str(ROOT / "bindings/python"))
+    tt = importlib.import_module("tt")
+    assert len(EQUALS) > 50
+    for name in EQUALS:
+        assert operator.attrgetter(name)(tt), name
 
 
 def page_rows(head):

@@ -67,6 +67,18 @@ end
     @test missing_names == []
 end
 
+@testset "PyTorch's names in docs/bindings.md" begin
+    text = read(joinpath(ROOT, "docs", "bindings.md"), String)
+    rows = split(split(text, "| PyTorch | C | Rust | Julia |\n")[2], '\n'; keepempty=false)
+    cells = [strip(split(row, " | ")[end], [' ', '|']) for row in rows[2:end]]
+    spans = [m[1] for cell in cells for m in eachmatch(r"`([^`]+)`", cell)]
+    @test length(spans) > 30
+    for span in spans
+        program = "let x = TT.ones(2, 2), n = tensor([1 2 3; 4 5 6])\n$span\nend"
+        @test Base.include_string(User, program) !== nothing
+    end
+end
+
 @testset "names in bindings/exposed.tsv" begin
     rows = split.(readlines(joinpath(ROOT, "bindings", "exposed.tsv")), '\t')
     column = findfirst(==("julia"), rows[1])
