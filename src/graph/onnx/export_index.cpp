@@ -19,6 +19,14 @@ Shape with(const Shape& a, const Shape& b) {
   return out;
 }
 
+// The order of dims that undoes another one.
+Shape inverse(const Shape& order) {
+  Shape out;
+  out.resize(order.size());
+  for (int64_t i = 0; i < order.size(); i++) out[order[i]] = i;
+  return out;
+}
+
 }  // namespace
 
 int64_t OnnxExporter::dim_of(const char* self) const {
@@ -86,6 +94,17 @@ struct OnnxExporter::Places {
   int64_t n = 0;  // of the indexed ones
   int64_t first = 0;
   bool adjacent = true;
+
+  // For each dim of x[index] its place among the dims of the index, followed by the others: those
+  // of the index are where the first indexed one was.
+  Shape dims_of_result() const {
+    const int64_t before = adjacent ? first : 0;
+    Shape dims;
+    for (int64_t i = 0; i < before; i++) dims.push_back(index.size() + i);
+    for (int64_t i = 0; i < index.size(); i++) dims.push_back(i);
+    for (int64_t i = before; i < rest.size(); i++) dims.push_back(index.size() + i);
+    return dims;
+  }
 };
 OnnxExporter::Places OnnxExporter::places() const {
   Places p;
@@ -131,12 +150,7 @@ void OnnxExporter::emit_index() {
     return give(
         along(p.first, "Gather", {tensor("self"), of_value(arg("indices").values[p.first])}, d));
   const ModelValue y = node("GatherND", {transposed(tensor("self"), p.order), coordinates(p)}, d);
-  Shape order;  // the dims of the index are where the first indexed one was
-  const int64_t before = p.adjacent ? p.first : 0;
-  for (int64_t i = 0; i < before; i++) order.push_back(p.index.size() + i);
-  for (int64_t i = 0; i < p.index.size(); i++) order.push_back(i);
-  for (int64_t i = before; i < p.rest.size(); i++) order.push_back(p.index.size() + i);
-  give(transposed(y, order));
+  give(transposed(y, p.dims_of_result()));
 }
 
 void OnnxExporter::emit_index_put() {
@@ -153,10 +167,15 @@ void OnnxExporter::emit_index_put() {
                      d));
   }
   const Places p = places();
-  if (!p.adjacent || p.first) refuse("an index behind dimensions that are whole");
-  const ModelValue values = expanded(cast(tensor("values"), d), with(p.index, p.rest));
-  give(node("ScatterND", {tensor("self"), coordinates(p), values}, d,
-            AttrWriter().text("reduction", integer("accumulate") ? "add" : "none")));
+  const Shape order = p.dims_of_result();
+  Shape sizes;
+  for (const int64_t dim : order) sizes.push_back(with(p.index, p.rest)[dim]);
+  const ModelValue values = expanded(cast(tensor("values"), d), sizes);
+  const ModelValue y = node(
+      "ScatterND",
+      {transposed(tensor("self"), p.order), coordinates(p), transposed(values, inverse(order))}, d,
+      AttrWriter().text("reduction", integer("accumulate") ? "add" : "none"));
+  give(transposed(y, inverse(p.order)));
 }
 
 // index_add, index_copy and index_fill.

@@ -142,6 +142,12 @@ def test_runs_in_onnxruntime(name, tmp_path):
         assert numpy.allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+def written(x, key, value):
+    y = x.clone()
+    y[key] = value
+    return y
+
+
 def places(x):
     """Indices by tensors, scattered values, order, extremes and their places."""
     rows, columns = tt.tensor([1, 0, 1]), tt.tensor([[2], [-1]])
@@ -154,6 +160,10 @@ def places(x):
         x[rows, :, None, rows] if x.ndim > 3 else x[rows, :, rows],
         x.index_put((rows[:2], rows[1:]), tt.ones(2, 4).to(x.dtype)),
         x.index_put((rows,), x, accumulate=True) if x.shape[0] == 3 else x,
+        written(x, (slice(None), rows[:2]), tt.arange(2)[:, None].to(x.dtype)),
+        written(x, (slice(None), rows[:2], columns), x[:, :2, :2]),
+        written(x, (rows[:2], slice(None), columns), x[:2, :2, :3]),
+        written(x, (slice(None), 1, rows[0]), x[:, 0, 2]),
         x.index_add(1, rows[:2], x[:, :2], alpha=2),
         x.index_copy(0, rows[:1], x[:1]),
         x.index_fill(2, rows, 3),
