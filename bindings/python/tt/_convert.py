@@ -159,6 +159,10 @@ class TooLargeError(errors.InvalidArgumentError, OverflowError):
     """An int does not fit 64 bits."""
 
 
+class WideBoundError(TooLargeError, TypeError):
+    """An int fits only uint64, and the operator takes such numbers as tensors alone."""
+
+
 def integer(x: Any, op: str, arg: str, top: int = INT_MAX) -> int:
     """Returns an int of 64 bits. A bool is not accepted."""
     if type(x) is int and INT_MIN <= x <= INT_MAX:
@@ -249,7 +253,11 @@ def large_scalar(x: int, op: str, arg: str, beside: dtype | None) -> bytes:
             return SCALAR.pack(2, 0, x - 2**64, 0.0, 0.0)
     elif in_uint64 and beside.kind in "fc":
         return SCALAR.pack(3, 0, 0, float(x), 0.0)
-    elif in_uint64 and beside.name != "uint64" and bounds_above(op, arg):
+    elif in_uint64 and beside.name == "uint64" and op.startswith(("clamp", "clip")):
+        raise WideBoundError(
+            f"{op}: {arg} is {x}: the other bound must be an int that uint64 holds"
+        )
+    elif in_uint64 and bounds_above(op, arg):
         return SCALAR.pack(2, 0, INT_MAX, 0.0, 0.0)
     return SCALAR.pack(2, 0, integer(x, op, arg), 0.0, 0.0)
 
@@ -313,8 +321,9 @@ def number_form(
 
 
 def uint64_tensor(x: int) -> Tensor:
-    """Returns a 0-dim tensor of an int that fits only uint64."""
-    return tensor_result("tt_scalar_tensor", SCALAR.pack(2, 0, x - 2**64, 0.0, 0.0), UINT64_CODE)
+    """Returns a 0-dim tensor of an int that fits uint64."""
+    bits = x - 2**64 if x > INT_MAX else x
+    return tensor_result("tt_scalar_tensor", SCALAR.pack(2, 0, bits, 0.0, 0.0), UINT64_CODE)
 
 
 def tensor_form(f64: Any) -> Any:

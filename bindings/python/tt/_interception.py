@@ -15,6 +15,7 @@ import weakref
 from contextlib import contextmanager
 from functools import update_wrapper
 from importlib import import_module
+from sys import exc_info
 from types import FunctionType
 from typing import Any, Callable, Iterable, Iterator, TypeVar
 
@@ -340,8 +341,8 @@ def unaliased(function: Any, aliases: dict[str, str], kwargs: dict[str, Any]) ->
 
 def retried(function: Any, values: dict[str, Any]) -> Any:
     """Returns what intercepts a call that has failed by a TypeError, or the result with 0-dim
-    tensors as numbers; raises the error without either, or one that names the arguments that are
-    missing."""
+    tensors as numbers or bounds as tensors; raises the error without either, or one that names the
+    arguments that are missing."""
     found = PLAIN if switch.users else intercepted(function, values)
     if found is PLAIN:
         missing = [repr(name) for name, value in values.items() if value is REQUIRED]
@@ -351,9 +352,9 @@ def retried(function: Any, values: dict[str, Any]) -> Any:
                 f"{function.__name__}() missing {len(missing)} required positional argument{s}: "
                 + " and ".join(missing)
             ) from None
-        numbers = with_numbers(function, values)
-        if numbers:
-            return function(**numbers)
+        changed = with_numbers(function, values) or with_bounds(function, values)
+        if changed:
+            return function(**changed)
         raise  # noqa: PLE0704  (the caller handles the TypeError)
     return found
 
@@ -380,6 +381,24 @@ def with_numbers(function: Any, values: dict[str, Any]) -> dict[str, Any]:
         if values[name] is None and default is not None and default is not REQUIRED
     }
     return {**{name: values[name] for name in names}, **found} if found else {}
+
+
+def with_bounds(function: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a call with int bounds of a uint64 tensor as tensors, for one that
+    has failed because a bound fits only uint64; {} for others. A negative lower bound is 0."""
+    from ._convert import WideBoundError, uint64_tensor
+
+    if not isinstance(exc_info()[1], WideBoundError):
+        return {}
+    bounds = {name: values[name] for name in ("min", "max") if values[name] is not None}
+    if "min" in bounds and type(bounds["min"]) is int:
+        bounds["min"] = max(bounds["min"], 0)
+    if any(type(bound) is not int or bound < 0 for bound in bounds.values()):
+        return {}
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    tensors = {name: uint64_tensor(bound) for name, bound in bounds.items()}
+    return {**{name: values[name] for name in names}, **tensors}
 
 
 def with_bool(function: Any, values: dict[str, Any], name: str) -> Any:

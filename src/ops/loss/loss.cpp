@@ -27,16 +27,19 @@ static void check_input(const Tensor& input, const Tensor* weight) {
     fail_arg(TT_DTYPE, "weight", "weight is {}, input is {}: must be equal", fmt(weight->dtype),
              fmt(input.dtype));
 }
-static void check_classes(const Tensor& input, const Tensor& target) {
+// Returns target, checked. The class of one sample without a batch may be (1) instead of 0-dim.
+static TensorRef classes_of(const Tensor& input, const Tensor& target) {
   if (target.dtype != Dtype::kI64 && target.dtype != Dtype::kI32 && target.dtype != Dtype::kU8)
     fail_arg(TT_DTYPE, "target", "target is {}: classes must be int64, int32 or uint8",
              fmt(target.dtype));
   check_same_device(input, "input", target, "target");
+  if (input.ndim == 1 && target.ndim == 1 && target.numel == 1) return op::reshape(target, Ints());
   Shape want(input.sizes());
   want.erase(class_dim(input));
   if (!same(want, target.sizes()))
     fail_arg(TT_SHAPE, "target", "target is {}, input is {}: must be {}", target.sizes(),
              input.sizes(), Ints(want));
+  return TensorRef::share(&target);
 }
 
 // ---- the kernels: one loss per target ----
@@ -163,8 +166,8 @@ TensorRef cross_entropy_backward(Call, const Tensor& grad, const Tensor& input,
 TensorRef nll_loss(Call, const Tensor& input, const Tensor& target, const Tensor* weight,
                    int64_t ignore_index, int64_t reduction) {
   check_input(input, weight);
-  check_classes(input, target);
-  return op::native_nll_loss(input, target, weight, ignore_index, reduction).first;
+  const TensorRef t = classes_of(input, target);
+  return op::native_nll_loss(input, *t, weight, ignore_index, reduction).first;
 }
 
 // Returns weight as (1, C, 1, …), to multiply input.
@@ -243,10 +246,10 @@ TensorRef cross_entropy(Call, const Tensor& input, const Tensor& target, const T
                "ignore_index is {}: not allowed for probabilities as targets", ignore_index);
     return composed(input, target, weight, ignore_index, reduction, label_smoothing);
   }
-  check_classes(input, target);
+  const TensorRef t = classes_of(input, target);
   if (label_smoothing > 0)
-    return composed(input, target, weight, ignore_index, reduction, label_smoothing);
-  return op::native_cross_entropy(input, target, weight, ignore_index, reduction).first;
+    return composed(input, *t, weight, ignore_index, reduction, label_smoothing);
+  return op::native_cross_entropy(input, *t, weight, ignore_index, reduction).first;
 }
 
 }  // namespace TT_NS::impl

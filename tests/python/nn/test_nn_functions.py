@@ -268,6 +268,17 @@ def test_adaptive_pooling_keeps_sizes_that_are_none():
     assert tt.equal(F.max_unpool3d(values, indices, 2, output_size=(4, 5, 6)).sum(), values.sum())
 
 
+def test_the_class_of_one_sample_may_be_in_a_list():
+    x = tt.tensor([-1.0, -2, -3], requires_grad=True)
+    for loss in (F.nll_loss, F.cross_entropy):
+        y = loss(x, tt.tensor([1]), reduction="none")
+        assert y.shape == () and tt.equal(y, loss(x, tt.tensor(1)))
+    F.nll_loss(x, tt.tensor([2])).backward()
+    assert x.grad.tolist() == [0, 0, -1]
+    with pytest.raises(tt.errors.ShapeError, match=r"target is \[2\], input is \[3\]"):
+        F.nll_loss(x, tt.tensor([1, 2]))
+
+
 def test_grid_sample_of_the_identity():
     x = tt.randn(2, 3, 4, 5)
     theta = tt.tensor([[1.0, 0, 0], [0, 1, 0]]).expand(2, 2, 3)

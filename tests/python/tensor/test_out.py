@@ -64,6 +64,7 @@ def test_products_and_indices_keep_their_dtype():
         ("abs", ()),
         ("floor", ()),
         ("sign", ()),
+        ("clamp", (0, 3)),
         ("lerp", (tt.ones(2, 2), 0.5)),
         ("lerp", (tt.ones(2, 2), tt.ones(2, 2))),
         ("narrow_copy", (1, 0, 1)),
@@ -101,6 +102,22 @@ def test_out_has_the_dtype_that_the_call_names(call):
             call(dtype=tt.float32, out=tt.empty(3, dtype=wrong))
         assert call(out=tt.empty(3, dtype=wrong)).dtype is wrong
     assert call(dtype=tt.float64, out=tt.empty(3, dtype=tt.float64)).dtype is tt.float64
+
+
+@pytest.mark.parametrize("name", ["cholesky", "det", "eigvalsh", "inv", "norm", "qr", "svdvals"])
+def test_matrices_keep_their_dtype(name):
+    function, x = getattr(tt.linalg, name), tt.tensor([[2.0, 1.0], [1.0, 3.0]])
+    n = 2 if name == "qr" else 1
+
+    def outs(dtype):
+        made = tuple(tt.empty(0, dtype=dtype) for _ in range(n))
+        return made if n > 1 else made[0]
+
+    with pytest.raises(tt.errors.DtypeError):
+        function(x, out=outs(tt.float64))
+    found, expected = function(x, out=outs(tt.float32)), function(x)
+    for a, b in zip(found, expected) if n > 1 else [(found, expected)]:
+        assert tt.equal(a, b)
 
 
 @pytest.mark.parametrize("name", ["cummax", "cummin", "max", "median", "sort", "mode"])

@@ -109,8 +109,13 @@ def test_bounds(dtype, x):
         assert values(tt.clamp_max(x, bound)) == (name, [1, 2, bound])
         assert values(x.clone().clamp_min_(bound)) == (name, [bound, bound, high])
         assert values(tt.clamp_min(x, bound, out=x.clone())) == (name, [bound, bound, high])
-        with pytest.raises(OverflowError):
-            x.clamp(bound)
+        assert (
+            values(x.clamp(bound)) == values(x.clone().clamp_(bound)) == values(x.clip(bound, high))
+        )
+        assert values(x.clamp(-1, bound)) == values(x.clamp(max=bound)) == (name, [1, 2, bound])
+        for other in (-1, 0.5):
+            with pytest.raises(OverflowError, match="the other bound must be an int"):
+                x.clamp(bound, other)
 
 
 def test_floating_operands(x):

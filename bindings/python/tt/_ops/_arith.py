@@ -1198,7 +1198,7 @@ def clamp(input: Tensor = REQUIRED, min: complex | Tensor | None = None,
                 if tt_clamp_into(local.ctx, input, None if min is None else scalar(min, "clamp",
                         "min", input), None if max is None else scalar(max, "clamp", "max", input),
                                  out):
-                    return refit(out, lambda: clamp(input, min, max), "clamp")
+                    return refit(out, lambda: clamp(input, min, max), "clamp", True)
                 return out
             h = TensorHandle()
             if tt_clamp(local.ctx, input, None if min is None else scalar(min, "clamp", "min",

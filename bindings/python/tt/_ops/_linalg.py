@@ -264,7 +264,7 @@ def linalg_lu_factor_ex(input: Tensor = REQUIRED, pivot: bool = True, check_erro
             dst_LU, dst_pivots, dst_info = out_tensors(out, 3, "linalg_lu_factor_ex")
             if tt_linalg_lu_factor_ex_into(local.ctx, input, opts, dst_LU, dst_pivots, dst_info):
                 return refit(out, lambda: linalg_lu_factor_ex(input, pivot, check_errors),
-                             "linalg_lu_factor_ex")
+                             "linalg_lu_factor_ex", True)
             return out
         h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
         if tt_linalg_lu_factor_ex(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -301,7 +301,7 @@ def linalg_lu_factor(input: Tensor = REQUIRED, pivot: bool = True, *,
         if out is not None:
             dst_LU, dst_pivots = out_tensors(out, 2, "linalg_lu_factor")
             if tt_linalg_lu_factor_into(local.ctx, input, opts, dst_LU, dst_pivots):
-                return refit(out, lambda: linalg_lu_factor(input, pivot), "linalg_lu_factor")
+                return refit(out, lambda: linalg_lu_factor(input, pivot), "linalg_lu_factor", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_linalg_lu_factor(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -380,7 +380,7 @@ def linalg_lu(input: Tensor = REQUIRED, pivot: bool = True, *,
         if out is not None:
             dst_P, dst_L, dst_U = out_tensors(out, 3, "linalg_lu")
             if tt_linalg_lu_into(local.ctx, input, opts, dst_P, dst_L, dst_U):
-                return refit(out, lambda: linalg_lu(input, pivot), "linalg_lu")
+                return refit(out, lambda: linalg_lu(input, pivot), "linalg_lu", True)
             return out
         h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
         if tt_linalg_lu(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -426,7 +426,7 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, other: Tensor = REQUIRED, left: 
             instance(Tensor, out, "linalg_lu_solve", "out")
             if tt_linalg_lu_solve_into(local.ctx, LU, pivots, other, opts, out):
                 return refit(out, lambda: linalg_lu_solve(LU, pivots, other, left, adjoint),
-                             "linalg_lu_solve")
+                             "linalg_lu_solve", True)
             return out
         h = TensorHandle()
         if tt_linalg_lu_solve(local.ctx, LU, pivots, other, opts, byref(h)):
@@ -471,7 +471,7 @@ def linalg_solve_ex(input: Tensor = REQUIRED, other: Tensor = REQUIRED, left: bo
             dst_result, dst_info = out_tensors(out, 2, "linalg_solve_ex")
             if tt_linalg_solve_ex_into(local.ctx, input, other, opts, dst_result, dst_info):
                 return refit(out, lambda: linalg_solve_ex(input, other, left, check_errors),
-                             "linalg_solve_ex")
+                             "linalg_solve_ex", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_linalg_solve_ex(local.ctx, input, other, opts, byref(h0), byref(h1)):
@@ -510,7 +510,7 @@ def linalg_solve(input: Tensor = REQUIRED, other: Tensor = REQUIRED, left: bool 
         if out is not None:
             instance(Tensor, out, "linalg_solve", "out")
             if tt_linalg_solve_into(local.ctx, input, other, opts, out):
-                return refit(out, lambda: linalg_solve(input, other, left), "linalg_solve")
+                return refit(out, lambda: linalg_solve(input, other, left), "linalg_solve", True)
             return out
         h = TensorHandle()
         if tt_linalg_solve(local.ctx, input, other, opts, byref(h)):
@@ -547,7 +547,7 @@ def linalg_inv_ex(input: Tensor = REQUIRED, check_errors: bool = False, *,
         if out is not None:
             dst_inverse, dst_info = out_tensors(out, 2, "linalg_inv_ex")
             if tt_linalg_inv_ex_into(local.ctx, input, opts, dst_inverse, dst_info):
-                return refit(out, lambda: linalg_inv_ex(input, check_errors), "linalg_inv_ex")
+                return refit(out, lambda: linalg_inv_ex(input, check_errors), "linalg_inv_ex", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_linalg_inv_ex(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -578,7 +578,7 @@ def linalg_inv(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases
         if out is not None:
             instance(Tensor, out, "linalg_inv", "out")
             if tt_linalg_inv_into(local.ctx, input, out):
-                return refit(out, lambda: linalg_inv(input), "linalg_inv")
+                return refit(out, lambda: linalg_inv(input), "linalg_inv", True)
             return out
         h = TensorHandle()
         if tt_linalg_inv(local.ctx, input, byref(h)):
@@ -640,7 +640,7 @@ def linalg_det(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases
         if out is not None:
             instance(Tensor, out, "linalg_det", "out")
             if tt_linalg_det_into(local.ctx, input, out):
-                return refit(out, lambda: linalg_det(input), "linalg_det")
+                return refit(out, lambda: linalg_det(input), "linalg_det", True)
             return out
         h = TensorHandle()
         if tt_linalg_det(local.ctx, input, byref(h)):
@@ -699,7 +699,7 @@ def linalg_slogdet(input: Tensor = REQUIRED, *, out: tuple[Tensor, ...] | None =
         if out is not None:
             dst_sign, dst_logabsdet = out_tensors(out, 2, "linalg_slogdet")
             if tt_linalg_slogdet_into(local.ctx, input, dst_sign, dst_logabsdet):
-                return refit(out, lambda: linalg_slogdet(input), "linalg_slogdet")
+                return refit(out, lambda: linalg_slogdet(input), "linalg_slogdet", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_linalg_slogdet(local.ctx, input, byref(h0), byref(h1)):
@@ -799,7 +799,7 @@ def linalg_cholesky_ex(input: Tensor = REQUIRED, upper: bool = False, check_erro
             dst_L, dst_info = out_tensors(out, 2, "linalg_cholesky_ex")
             if tt_linalg_cholesky_ex_into(local.ctx, input, opts, dst_L, dst_info):
                 return refit(out, lambda: linalg_cholesky_ex(input, upper, check_errors),
-                             "linalg_cholesky_ex")
+                             "linalg_cholesky_ex", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_linalg_cholesky_ex(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -836,7 +836,7 @@ def linalg_cholesky(input: Tensor = REQUIRED, upper: bool = False, *, out: Tenso
         if out is not None:
             instance(Tensor, out, "linalg_cholesky", "out")
             if tt_linalg_cholesky_into(local.ctx, input, opts, out):
-                return refit(out, lambda: linalg_cholesky(input, upper), "linalg_cholesky")
+                return refit(out, lambda: linalg_cholesky(input, upper), "linalg_cholesky", True)
             return out
         h = TensorHandle()
         if tt_linalg_cholesky(local.ctx, input, opts, byref(h)):
@@ -998,7 +998,7 @@ def linalg_solve_triangular(input: Tensor = REQUIRED, other: Tensor = REQUIRED,
                                                boolean(upper, "linalg_solve_triangular", "upper"),
                                                opts, out):
                 return refit(out, lambda: linalg_solve_triangular(input, other, upper, left,
-                    unitriangular), "linalg_solve_triangular")
+                    unitriangular), "linalg_solve_triangular", True)
             return out
         h = TensorHandle()
         if tt_linalg_solve_triangular(local.ctx, input, other,
@@ -1036,7 +1036,7 @@ def linalg_qr(input: Tensor = REQUIRED, mode: Literal['reduced', 'complete', 'r'
         if out is not None:
             dst_Q, dst_R = out_tensors(out, 2, "linalg_qr")
             if tt_linalg_qr_into(local.ctx, input, opts, dst_Q, dst_R):
-                return refit(out, lambda: linalg_qr(input, mode), "linalg_qr")
+                return refit(out, lambda: linalg_qr(input, mode), "linalg_qr", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_linalg_qr(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -1180,7 +1180,7 @@ def linalg_eigh(input: Tensor = REQUIRED, UPLO: Literal['L', 'U'] = "L", *,
         if out is not None:
             dst_eigenvalues, dst_eigenvectors = out_tensors(out, 2, "linalg_eigh")
             if tt_linalg_eigh_into(local.ctx, input, opts, dst_eigenvalues, dst_eigenvectors):
-                return refit(out, lambda: linalg_eigh(input, UPLO), "linalg_eigh")
+                return refit(out, lambda: linalg_eigh(input, UPLO), "linalg_eigh", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_linalg_eigh(local.ctx, input, opts, byref(h0), byref(h1)):
@@ -1217,7 +1217,7 @@ def linalg_eigvalsh(input: Tensor = REQUIRED, UPLO: Literal['L', 'U'] = "L", *,
         if out is not None:
             instance(Tensor, out, "linalg_eigvalsh", "out")
             if tt_linalg_eigvalsh_into(local.ctx, input, opts, out):
-                return refit(out, lambda: linalg_eigvalsh(input, UPLO), "linalg_eigvalsh")
+                return refit(out, lambda: linalg_eigvalsh(input, UPLO), "linalg_eigvalsh", True)
             return out
         h = TensorHandle()
         if tt_linalg_eigvalsh(local.ctx, input, opts, byref(h)):
@@ -1318,7 +1318,7 @@ def linalg_svd(input: Tensor = REQUIRED, full_matrices: bool = True, *,
         if out is not None:
             dst_U, dst_S, dst_Vh = out_tensors(out, 3, "linalg_svd")
             if tt_linalg_svd_into(local.ctx, input, opts, dst_U, dst_S, dst_Vh):
-                return refit(out, lambda: linalg_svd(input, full_matrices), "linalg_svd")
+                return refit(out, lambda: linalg_svd(input, full_matrices), "linalg_svd", True)
             return out
         h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
         if tt_linalg_svd(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -1387,7 +1387,7 @@ def linalg_svdvals(input: Tensor = REQUIRED, *, out: Tensor | None = None,
         if out is not None:
             instance(Tensor, out, "linalg_svdvals", "out")
             if tt_linalg_svdvals_into(local.ctx, input, out):
-                return refit(out, lambda: linalg_svdvals(input), "linalg_svdvals")
+                return refit(out, lambda: linalg_svdvals(input), "linalg_svdvals", True)
             return out
         h = TensorHandle()
         if tt_linalg_svdvals(local.ctx, input, byref(h)):
@@ -1497,9 +1497,8 @@ def linalg_norm(input: Tensor, ord: float | None = None, dim: int | Sequence[int
         if out is not None:
             instance(Tensor, out, "linalg_norm", "out")
             if tt_linalg_norm_into(local.ctx, input, opts, out):
-                return (refit(out, lambda: linalg_norm(input, ord, dim, keepdim,
-                                                       dtype=dtype or out.dtype), "linalg_norm",
-                              dtype is not None))
+                return refit(out, lambda: linalg_norm(input, ord, dim, keepdim, dtype=dtype),
+                             "linalg_norm", True)
             return out
         h = TensorHandle()
         if tt_linalg_norm(local.ctx, input, opts, byref(h)):
@@ -1554,8 +1553,8 @@ def linalg_matrix_norm(input: Tensor, ord: float, dim: int | Sequence[int] | Non
             if tt_linalg_matrix_norm_into(local.ctx, input,
                                           c_double(real(ord, "linalg_matrix_norm", "ord")), opts,
                                           out):
-                return (refit(out, lambda: linalg_matrix_norm(input, ord, dim, keepdim,
-                    dtype=dtype or out.dtype), "linalg_matrix_norm", dtype is not None))
+                return refit(out, lambda: linalg_matrix_norm(input, ord, dim, keepdim, dtype=dtype),
+                             "linalg_matrix_norm", True)
             return out
         h = TensorHandle()
         if tt_linalg_matrix_norm(local.ctx, input, c_double(real(ord, "linalg_matrix_norm", "ord")),
@@ -1610,8 +1609,8 @@ def linalg_matrix_norm_str(input: Tensor, ord: Literal['fro', 'nuc'] = "fro",
         if out is not None:
             instance(Tensor, out, "linalg_matrix_norm_str", "out")
             if tt_linalg_matrix_norm_str_into(local.ctx, input, opts, out):
-                return (refit(out, lambda: linalg_matrix_norm_str(input, ord, dim, keepdim,
-                    dtype=dtype or out.dtype), "linalg_matrix_norm_str", dtype is not None))
+                return refit(out, lambda: linalg_matrix_norm_str(input, ord, dim, keepdim,
+                    dtype=dtype), "linalg_matrix_norm_str", True)
             return out
         h = TensorHandle()
         if tt_linalg_matrix_norm_str(local.ctx, input, opts, byref(h)):
@@ -1885,7 +1884,8 @@ def linalg_matrix_power(input: Tensor = REQUIRED, n: int = REQUIRED, *, out: Ten
             instance(Tensor, out, "linalg_matrix_power", "out")
             if tt_linalg_matrix_power_into(local.ctx, input,
                                            c_int64(integer(n, "linalg_matrix_power", "n")), out):
-                return refit(out, lambda: linalg_matrix_power(input, n), "linalg_matrix_power")
+                return refit(out, lambda: linalg_matrix_power(input, n), "linalg_matrix_power",
+                             True)
             return out
         h = TensorHandle()
         if tt_linalg_matrix_power(local.ctx, input, c_int64(integer(n, "linalg_matrix_power", "n")),
@@ -1972,7 +1972,7 @@ def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) ->
         if out is not None:
             instance(Tensor, out, "linalg_multi_dot", "out")
             if tt_linalg_multi_dot_into(local.ctx, pointers(tensors), length(tensors), out):
-                return refit(out, lambda: linalg_multi_dot(tensors), "linalg_multi_dot")
+                return refit(out, lambda: linalg_multi_dot(tensors), "linalg_multi_dot", True)
             return out
         h = TensorHandle()
         if tt_linalg_multi_dot(local.ctx, pointers(tensors), length(tensors), byref(h)):
@@ -2011,7 +2011,7 @@ def linalg_vecdot(input: Tensor = REQUIRED, other: Tensor = REQUIRED, dim: int =
         if out is not None:
             instance(Tensor, out, "linalg_vecdot", "out")
             if tt_linalg_vecdot_into(local.ctx, input, other, opts, out):
-                return refit(out, lambda: linalg_vecdot(input, other, dim), "linalg_vecdot")
+                return refit(out, lambda: linalg_vecdot(input, other, dim), "linalg_vecdot", True)
             return out
         h = TensorHandle()
         if tt_linalg_vecdot(local.ctx, input, other, opts, byref(h)):
@@ -2167,7 +2167,7 @@ def linalg_ldl_factor_ex(input: Tensor = REQUIRED, hermitian: bool = False,
             dst_LD, dst_pivots, dst_info = out_tensors(out, 3, "linalg_ldl_factor_ex")
             if tt_linalg_ldl_factor_ex_into(local.ctx, input, opts, dst_LD, dst_pivots, dst_info):
                 return refit(out, lambda: linalg_ldl_factor_ex(input, hermitian, check_errors),
-                             "linalg_ldl_factor_ex")
+                             "linalg_ldl_factor_ex", True)
             return out
         h0, h1, h2 = TensorHandle(), TensorHandle(), TensorHandle()
         if tt_linalg_ldl_factor_ex(local.ctx, input, opts, byref(h0), byref(h1), byref(h2)):
@@ -2204,7 +2204,8 @@ def linalg_ldl_factor(input: Tensor = REQUIRED, hermitian: bool = False, *,
         if out is not None:
             dst_LD, dst_pivots = out_tensors(out, 2, "linalg_ldl_factor")
             if tt_linalg_ldl_factor_into(local.ctx, input, opts, dst_LD, dst_pivots):
-                return refit(out, lambda: linalg_ldl_factor(input, hermitian), "linalg_ldl_factor")
+                return refit(out, lambda: linalg_ldl_factor(input, hermitian), "linalg_ldl_factor",
+                             True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_linalg_ldl_factor(local.ctx, input, opts, byref(h0), byref(h1)):

@@ -816,7 +816,7 @@ def inner(input: Tensor = REQUIRED, other: Tensor = REQUIRED, *, out: Tensor | N
         if out is not None:
             instance(Tensor, out, "inner", "out")
             if tt_inner_into(local.ctx, input, other, out):
-                return refit(out, lambda: inner(input, other), "inner")
+                return refit(out, lambda: inner(input, other), "inner", True)
             return out
         h = TensorHandle()
         if tt_inner(local.ctx, input, other, byref(h)):
