@@ -109,12 +109,21 @@ template <class T> void transpose_rows(T* to, int64_t to_row, const T* from, int
     for (int64_t j = 0; j < columns; j++)
       for (int64_t k = i; k < min(i + kTile, rows); k++) to[k * to_row + j] = from[j * row + k];
 }
-// Fills a from columns of n numbers, of which one triangle is read.
+template <class T> void reverse(T* a, int64_t n) {
+  for (int64_t i = 0; i < n / 2; i++) {
+    const T x = a[i];
+    a[i] = a[n - 1 - i];
+    a[n - 1 - i] = x;
+  }
+}
+// Fills a from columns of n numbers, of which one triangle is read; with rows and columns in
+// reverse order if that is the upper one, which LAPACK reduces from its last row.
 template <class N> void fill_hermitian(N* a, int64_t row, const N* from, int64_t n, bool upper) {
   for (int64_t j0 = 0; j0 < n; j0 += kTile)
     for (int64_t i = j0; i < n; i++)
       for (int64_t j = j0; j < min(j0 + kTile, i + 1); j++) {
-        const N value = upper ? conj_of(from[i * n + j]) : from[j * n + i];
+        const int64_t at = j * n + i;
+        const N value = from[upper ? n * n - 1 - at : at];
         a[i * row + j] = i == j ? from_real<N>(real_part(value)) : value;
         a[j * row + i] = conj_of(a[i * row + j]);
       }
@@ -479,12 +488,18 @@ template <class N> int64_t eigh_of(int64_t n, N* a, RealOf<N>* w, bool upper, bo
     const Numbers<T> rows(kParts<N> == 2 ? n * real_row : 0);
     T* const basis = kParts<N> == 2 ? rows.get() : parts_of(matrix.get());
     if (kParts<N> == 1) matrix.clear();
+    if (upper) {  // LAPACK divides the matrix in its own order
+      reverse(w, n);
+      reverse(beside.get(), n - 1);
+    }
     divide_eigh<T>(real_kernels<T>().secular, n, w, beside.get(), {basis, real_row});
+    for (int64_t i = 0; upper && i < n; i++) reverse(basis + i * real_row, n);
     for (int64_t i = 0; kParts<N> == 2 && i < n; i++)
       for (int64_t k = 0; k < n; k++)
         matrix.get()[i * row + k] = from_real<N>(basis[i * real_row + k]);
     reflect_rows<N>({reflectors.get(), row, n, n - 1, 1, tau.get()}, matrix.get(), n, row);
     copy_rows(a, n, matrix.get(), row, n, n);
+    for (int64_t i = 0; upper && i < n; i++) reverse(a + i * n, n);
   } else {
     info = lapack_tridiagonal_eigvalsh(kDtype<T>, n, w, beside.get());
   }

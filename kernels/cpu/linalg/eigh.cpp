@@ -12,6 +12,7 @@ template <bool kSquares> struct TridiagonalBlocks {
   int64_t n;
   double *d, *e;
   double share;  // split_share
+  bool mirrored;
 
   // Reverses the blocks that LAPACK takes from the last row; see Hermitian::diagonalise.
   // place: (n): row place[i] of the matrix is row i here, and the other way round.
@@ -25,7 +26,9 @@ template <bool kSquares> struct TridiagonalBlocks {
       for (int64_t lane = 0; lane < L; lane++) arrange_lane(place, lane);
       return;
     }
-    const Mask reversed = size_of(load(d + (n - 1) * L)) < size_of(load(d));
+    const F first = size_of(load(d));
+    const F last = size_of(load(d + (n - 1) * L));
+    const Mask reversed = mirrored ? ~(first < last) : last < first;  // is_taken_from_last
     for (int64_t i = 0; i < n; i++)
       store(place + i * L, chosen(reversed, splat(double(n - 1 - i)), splat(double(i))));
     reverse_rows(d, n, reversed);
@@ -46,7 +49,7 @@ template <bool kSquares> struct TridiagonalBlocks {
         beside[to * L] = 0;
         break;
       }
-      const bool reversed = size_of(on[to * L]) < size_of(on[from * L]);
+      const bool reversed = is_taken_from_last(on[from * L], on[to * L], mirrored);
       for (int64_t i = from; i <= to; i++) places[i * L] = double(reversed ? from + to - i : i);
       if (!reversed) continue;
       for (int64_t i = from, j = to; i < j; i++, j--) {
@@ -191,7 +194,8 @@ struct EigenvectorLanes : TridiagonalBlocks<false> {
     const F d_from = load(d + from * L);
     const F d_next = load(d + (from + 1) * L);
     const F beside = load(e + from * L);
-    const Mask reversed = load(place + from * L) > load(place + (from + 1) * L);
+    const Mask turned = load(place + from * L) > load(place + (from + 1) * L);
+    const Mask reversed = mirrored ? ~turned : turned;
     const F first = chosen(reversed, d_next, d_from);
     const F second = chosen(reversed, d_from, d_next);
     const F sum = first + second;
@@ -385,11 +389,14 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
 
   // Chooses the signs of the real eigenvectors (see kMostUndivided). beside: the number beside the
   // diagonal where LAPACK would divide the matrix, before QL steps.
-  TT_NOINLINE void choose_signs(F beside) const {
+  TT_NOINLINE void choose_signs(F beside, bool mirrored) const {
+    const int64_t at = division(n, mirrored);
+    const int64_t first = mirrored ? at : at - 1;  // in LAPACK's order
+    const int64_t second = mirrored ? at - 1 : at;
     for (int64_t r = 0; r < n; r++) {
       double* const row = z + r * n * L;
-      const F behind = load(row + n / 2 * L);
-      const F sum = load(row + (n / 2 - 1) * L) + chosen(beside < 0, F(-behind), behind);
+      const F behind = load(row + second * L);
+      const F sum = load(row + first * L) + chosen(beside < 0, F(-behind), behind);
       for (int64_t i = 0; i < n; i++) {
         const F x = load(row + i * L);
         store(row + i * L, chosen(sum > 0, F(-x), x));
@@ -398,15 +405,15 @@ template <class N> struct HermitianLanes : HermitianRoom<N> {
   }
 
   // Leaves the places of rows in p. Returns the lanes that have converged, as bits.
-  TT_NOINLINE uint32_t decompose(bool single) const {
+  TT_NOINLINE uint32_t decompose(bool single, bool mirrored) const {
     make_tridiagonal();
     const bool divided = z && n > kMostUndivided;
-    const F beside = divided ? load(e + (n / 2 - 1) * L) : F{};
-    const TridiagonalBlocks<false> blocks = {n, d, e, split_share(single)};
+    const F beside = divided ? load(e + (division(n, mirrored) - 1) * L) : F{};
+    const TridiagonalBlocks<false> blocks = {n, d, e, split_share(single), mirrored};
     blocks.arrange(p);
-    if (!z) return EigenvalueLanes{{n, d, e, blocks.share}}.find();
+    if (!z) return EigenvalueLanes{{n, d, e, blocks.share, mirrored}}.find();
     const uint32_t converged = EigenvectorLanes{blocks, z, turns, p}.diagonalise();
-    if (divided) choose_signs(beside);
+    if (divided) choose_signs(beside, mirrored);
     make_vectors();
     return converged;
   }
@@ -467,11 +474,13 @@ struct EighResults {
         element = to + k * bytes;
         step = n * bytes;
       }
-      for (int64_t i = 0; i < n; i++, element += step)
+      for (int64_t i = 0; i < n; i++, element += step) {
+        const double* const number = row + (plan.upper ? n - 1 - i : i) * parts;
         for (int64_t part = 0; part < parts; part++) {
-          const Real x = Real(row[i * parts + part]);
+          const Real x = Real(number[part]);
           memcpy(element + part * int64_t(sizeof x), &x, sizeof x);
         }
+      }
     }
     if (bytes == 4) transpose<uint32_t>(to, n * bytes, sorted, n * bytes, n, n);
     if (bytes == 8) transpose<uint64_t>(to, n * bytes, sorted, n * bytes, n, n);
@@ -510,18 +519,28 @@ template <class N> struct EighGroup {
         lanes.a[i * L + lane] = double(matrices[lane * count() + i]);
     }
   }
+  // See Hermitian::mirror.
+  TT_NOINLINE void mirror() const {
+    double* from = lanes.a;
+    double* to = lanes.at(lanes.n, 0) - lanes.kStep;
+    for (; from < to; from += lanes.kStep, to -= lanes.kStep) {
+      const N x = get<N>(from);
+      put(from, get<N>(to));
+      put(to, x);
+    }
+  }
   // Reads the triangles of the matrices, scaled.
   TT_NOINLINE void read() {
     const int64_t n = lanes.n;
     if (plan.floats) read_from(plan.floats + first * count());
     else read_from(plan.a + first * count());
+    if (plan.upper) mirror();
     F top = {};
     F odd = {};
     for (int64_t i = 0; i < n; i++)
       for (int64_t j = 0; j <= i; j++) {
         double* const at = lanes.at(i, j);
-        N x = get<N>(plan.upper ? lanes.at(j, i) : at);
-        if (plan.upper) x = conj_of(x);
+        N x = get<N>(at);
         if (i == j) x = from_real_lanes<N>(real_part(x));
         put(at, x);
         const F part = vmax(size_of(real_part(x)), size_of(beside_real(x)));
@@ -545,7 +564,7 @@ template <class N> struct EighGroup {
 
   void run() {
     read();
-    const uint32_t converged = lanes.decompose(plan.single);
+    const uint32_t converged = lanes.decompose(plan.single, plan.upper);
     lanes.sort_values();
     if (plan.vectors) write_group(lanes.a, lanes.z, count());
     const EighResults results = {.plan = plan,
@@ -571,8 +590,8 @@ TT_INLINE void decompose_small(const MatrixPlan& p, int64_t begin, int64_t end, 
   else decompose_groups<F>(p, begin, end, room);
 }
 TT_INLINE uint32_t decompose_lanes(double* room, int64_t n, bool complex, bool vectors) {
-  if (complex) return HermitianLanes<C>(room, n, vectors).decompose(false);
-  return HermitianLanes<F>(room, n, vectors).decompose(false);
+  if (complex) return HermitianLanes<C>(room, n, vectors).decompose(false, false);
+  return HermitianLanes<F>(room, n, vectors).decompose(false, false);
 }
 #else
 // Without lanes, one by one; float32 ones in double precision.

@@ -63,8 +63,8 @@ template <> inline TT_ONE_BODY void subtract_row(c128* TT_RESTRICT y, const c128
 template <class T> TT_TEAM TT_INLINE void multiply_row(T* x, int64_t n, T a, Along along) {
   for (int64_t i = along.from(); i < n; i += along.step()) x[i] = x[i] * a;
 }
-TT_TEAM TT_INLINE void exchange(double& x, double& y) {
-  const double old = x;
+template <class T> TT_TEAM TT_INLINE void exchange(T& x, T& y) {
+  const T old = x;
   x = y;
   y = old;
 }

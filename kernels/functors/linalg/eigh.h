@@ -5,7 +5,10 @@
 //
 // The signs of eigenvectors follow from the steps. These are steqr's of LAPACK 3.9, whose signs
 // PyTorch's results have (measured): each block is taken from the end that is smaller, a rotation
-// has a positive cosine where that is the larger part, and two rows are finished at once.
+// has a positive cosine where that is the larger part, and two rows are finished at once. LAPACK
+// reduces an upper triangle from its last row to its first: those are the steps on the lower
+// triangle of the mirrored matrix, whose rows and columns are in reverse order. `mirrored` marks
+// it where LAPACK's steps depend on the order.
 //
 //   a: (n, n), one triangle of which is read; overwritten    w: (n), ascending
 //   b: (n, n), the eigenvectors as columns, if `vectors`    work: (3 n), info: (1)
@@ -23,6 +26,15 @@ TT_TEAM TT_INLINE constexpr double split_share(bool single) { return single ? 0x
 // eigenvectors v that it finds have v[m - 1] + u v[m] < 0, where u is the sign of the number beside
 // the diagonal there. The functions below choose the same signs.
 constexpr int64_t kMostUndivided = 25;
+TT_TEAM TT_INLINE constexpr int64_t division(int64_t n, bool mirrored) {
+  return mirrored ? n - n / 2 : n / 2;
+}
+
+// Whether LAPACK takes a block with these numbers at the ends of its diagonal from the last one.
+TT_TEAM TT_INLINE bool is_taken_from_last(double first, double last, bool mirrored) {
+  if (mirrored) return !(magnitude(first) < magnitude(last));
+  return magnitude(last) < magnitude(first);
+}
 
 // Whether the matrix is split between `on` and `next` of its diagonal, with `beside` beside it.
 TT_TEAM TT_INLINE bool splits(double beside, double on, double next, double share) {
@@ -52,14 +64,19 @@ template <class T> struct Hermitian {
   double* e;  // beside it
   int64_t n;
   double share;  // split_share
+  bool mirrored;
 
-  TT_TEAM void fill_other_triangle(bool upper) {
+  TT_TEAM void mirror() {
+    const int64_t count = n * n;
+    for (int64_t i = t.all().from(); i < count / 2; i += t.all().step())
+      exchange(a[i], a[count - 1 - i]);
+    t.sync();
+  }
+  TT_TEAM void fill_upper_triangle() {
     for (int64_t i = t.rows().from(); i < n; i += t.rows().step()) {
       if (t.lanes().from() == 0) a[i * n + i] = from_real<T>(real_part(a[i * n + i]));
-      for (int64_t j = t.lanes().from(); j < i; j += t.lanes().step()) {
-        if (upper) a[i * n + j] = conj_of(a[j * n + i]);
-        else a[j * n + i] = conj_of(a[i * n + j]);
-      }
+      for (int64_t j = t.lanes().from(); j < i; j += t.lanes().step())
+        a[j * n + i] = conj_of(a[i * n + j]);
     }
     t.sync();
   }
@@ -129,10 +146,12 @@ template <class T> struct Hermitian {
   // Leaves in the first row of a, which is no longer needed, the row whose product with an
   // eigenvector is v[m - 1] + u v[m]: see kMostUndivided. The rows of z are not yet rotated.
   TT_TEAM void save_division() {
-    const T* behind = z + n / 2 * n;
-    const double side = e[n / 2 - 1] < 0 ? -1 : 1;
+    const int64_t at = division(n, mirrored);
+    const double side = e[at - 1] < 0 ? -1 : 1;
+    const T* first = z + (mirrored ? at : at - 1) * n;  // in LAPACK's order
+    const T* second = z + (mirrored ? at - 1 : at) * n;
     for (int64_t i = t.all().from(); i < n; i += t.all().step())
-      a[i] = behind[i - n] + behind[i] * side;
+      a[i] = first[i] + second[i] * side;
     t.sync();
   }
   // A warp turns whole rows of z.
@@ -155,7 +174,7 @@ template <class T> struct Hermitian {
   }
 
   // Finishes the two rows from `from` on as LAPACK's laev2 does, by one thread; see step().
-  // reversed: they are in reverse order.
+  // reversed: they are in reverse of LAPACK's order.
   TT_TEAM void finish(int64_t from, bool reversed, double* cosines, double* sines) {
     double& first = d[reversed ? from + 1 : from];
     double& second = d[reversed ? from : from + 1];
@@ -228,7 +247,7 @@ template <class T> struct Hermitian {
     double* sines = reinterpret_cast<double*>(p);
     int64_t last = from;
     if (to == from + 1) {
-      if (t.is_leader()) finish(from, reversed, cosines, sines);
+      if (t.is_leader()) finish(from, reversed != mirrored, cosines, sines);
       t.sync();
     } else {
       last = t.share(t.is_leader() ? step(from, to, cosines, sines) : 0);
@@ -265,7 +284,7 @@ template <class T> struct Hermitian {
     int64_t to = 0;
     for (int64_t from = 0; from < n; from = to + 1) {
       to = block_end(from, n - 1);
-      const bool reversed = magnitude(d[to]) < magnitude(d[from]);
+      const bool reversed = is_taken_from_last(d[from], d[to], mirrored);
       if (reversed) reverse(from, to);
       if (!diagonalise_block(from, to, reversed)) return false;
       if (reversed) reverse(from, to);
@@ -285,6 +304,12 @@ template <class T> struct Hermitian {
     }
   }
 
+  TT_TEAM void mirror_vectors() {
+    for (int64_t r = t.rows().from(); r < n; r += t.rows().step())
+      for (int64_t i = t.lanes().from(); i < n / 2; i += t.lanes().step())
+        exchange(z[r * n + i], z[r * n + n - 1 - i]);
+    t.sync();
+  }
   TT_TEAM void transpose() {
     for (int64_t i = t.rows().from(); i < n; i += t.rows().step())
       for (int64_t j = t.lanes().from(); j < i; j += t.lanes().step()) {
@@ -302,8 +327,9 @@ struct Eigh {
     T* a = matrix_of<T>(p.a, at, n * n);
     T* z = p.vectors ? matrix_of<T>(p.b, at, n * n) : nullptr;
     double* e = reinterpret_cast<double*>(work + 2 * n);
-    Hermitian<T> h = {t, a, z, work, work + n, p.w + at * n, e, n, split_share(p.single)};
-    h.fill_other_triangle(p.upper);
+    Hermitian<T> h = {t, a, z, work, work + n, p.w + at * n, e, n, split_share(p.single), p.upper};
+    if (h.mirrored) h.mirror();
+    h.fill_upper_triangle();
     double* parts = reinterpret_cast<double*>(a);
     const int64_t n_parts = n * n * kParts<T>;
     const double by = scale_of(t, parts, n_parts);
@@ -326,6 +352,7 @@ struct Eigh {
       return;
     }
     h.sort();
+    if (z && h.mirrored) h.mirror_vectors();
     if (z) h.transpose();
     t.sync();
     for (int64_t i = t.all().from(); by > 0 && i < n; i += t.all().step()) h.d[i] /= by;

@@ -592,10 +592,12 @@ def same_vectors(got, want):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(26, 26), (40, 40), (70, 70), (9, 33, 33)])
-def test_eigenvectors_have_the_signs_of_lapack(shape, dtype):
+@pytest.mark.parametrize("triangle", ["L", "U"])
+def test_eigenvectors_have_the_signs_of_lapack(triangle, shape, dtype):
     a = drawn(shape, dtype).astype(dtype)
     h = a + adjoint(a)
-    same_vectors(linalg.eigh(of(h)).eigenvectors.numpy(), np.linalg.eigh(h)[1])
+    vectors = linalg.eigh(of(h), UPLO=triangle).eigenvectors.numpy()
+    same_vectors(vectors, np.linalg.eigh(h, triangle)[1])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)  # in float32, steps of small ones depend on roundings
@@ -609,15 +611,21 @@ def test_singular_vectors_have_the_signs_of_lapack(n, dtype):
 
 
 # PyTorch's (MKL's) signs of the columns of eigenvectors of 3 to 25 rows.
+SIGNS = {
+    "L": ["-+++++", "++----", "---++-", "++--++", "++++++", "-++-+-"],
+    "U": ["+-----", "--++++", "---++-", "++--++", "++++++", "+--+-+"],
+}
+
+
 @pytest.mark.parametrize("batch", [(), (9,)])
-def test_eigh_has_the_signs_of_pytorch(batch):
+@pytest.mark.parametrize("triangle", SIGNS)
+def test_eigh_has_the_signs_of_pytorch(triangle, batch):
     i = tt.arange(6.0, dtype=tt.float64)
     a = (tt.sin(3 * i[:, None] * i + 1) + i.diag()).expand(*batch, 6, 6)
-    vectors = tt.linalg.eigh(a)[1].reshape(-1, 6, 6)
-    signs = ["-+++++", "++----", "---++-", "++--++", "++++++", "-++-+-"]
+    vectors = tt.linalg.eigh(a, UPLO=triangle)[1].reshape(-1, 6, 6)
     for matrix in vectors:
         found = ["".join("+" if x > 0 else "-" for x in row) for row in matrix.mT.tolist()]
-        assert found == signs
+        assert found == SIGNS[triangle]
 
 
 # Most numbers beside the diagonal become as small as their squares can be, at different steps.
