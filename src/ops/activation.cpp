@@ -90,9 +90,10 @@ TensorRef rrelu(Call, const Tensor& self, double lower, double upper, bool train
   if (!is_float(self.dtype))
     fail_arg(TT_NOT_IMPLEMENTED, "self", "self is {}: must be floating", fmt(self.dtype));
   if (!training) return op::leaky_relu(self, (lower + upper) / 2);
-  TensorRef slope = op::empty_like(self);
+  TensorRef slope = op::empty(self.sizes(), self.dtype, self.device);
   op::uniform_(*slope, lower, upper, generator);
-  return op::mul(self, *op::masked_fill(*slope, *op::gt(self, Scalar(0)), Scalar(1)));
+  // The first operand decides on strides: the result is contiguous.
+  return op::mul(*op::masked_fill(*slope, *op::gt(self, Scalar(0)), Scalar(1)), self);
 }
 
 TensorRef prelu(Call, const Tensor& self, const Tensor& weight) {

@@ -150,8 +150,7 @@ template <class T> struct Hermitian {
     const double side = e[at - 1] < 0 ? -1 : 1;
     const T* first = z + (mirrored ? at : at - 1) * n;  // in LAPACK's order
     const T* second = z + (mirrored ? at - 1 : at) * n;
-    for (int64_t i = t.all().from(); i < n; i += t.all().step())
-      a[i] = first[i] + second[i] * side;
+    for (int64_t i = t.all().from(); i < n; i += t.all().step()) a[i] = first[i] + second[i] * side;
     t.sync();
   }
   // A warp turns whole rows of z.

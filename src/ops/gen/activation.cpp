@@ -185,7 +185,7 @@ TensorRef softplus_backward_impl([[maybe_unused]] Call c, const Tensor& grad, co
 // logsigmoid(input: Tensor) -> Tensor
 static constexpr ElementSpec spec_logsigmoid = {&kernel_log_sigmoid, DtypeRule::kFloat,
                                                 Compute::kWiden, true, false, false, 0, TT_OK,
-                                                false, "input"};
+                                                false, "input", false, true, nullptr};
 TensorRef logsigmoid_impl([[maybe_unused]] Call c, const Tensor& input) {
   return element_op(spec_logsigmoid, {input});
 }

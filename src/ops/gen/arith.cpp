@@ -389,7 +389,7 @@ TensorRef pow_number_impl([[maybe_unused]] Call c, const Tensor& self, const Sca
 // pow_base(self: Scalar, exponent: Tensor) -> Tensor
 static constexpr ElementSpec spec_pow_base = {&kernel_pow, DtypeRule::kPromote, Compute::kWiden,
                                               false, false, false, 0, TT_OK, false,
-                                              "self\0exponent"};
+                                              "self\0exponent", false, true, nullptr};
 TensorRef pow_base_impl([[maybe_unused]] Call c, const Scalar& self, const Tensor& exponent) {
   want_vectors({exponent});
   return element_op(spec_pow_base, {self, exponent});

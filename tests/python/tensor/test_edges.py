@@ -393,6 +393,8 @@ def test_sorted_tensors_have_the_strides_of_the_input():
         (lambda x: x.roll((1, 5), (2, 3)), (120, 30, 5, 1), (120, 30, 5, 1)),
         (lambda x: tt.nn.functional.rms_norm(x, (5,)), (120, 1, 20, 4), (120, 30, 5, 1)),
         (lambda x: x.masked_scatter(x > 0, x), (120, 30, 5, 1), (120, 30, 5, 1)),
+        (lambda x: tt.nn.functional.logsigmoid(x), (120, 30, 5, 1), (120, 30, 5, 1)),
+        (lambda x: 2**x, (120, 30, 5, 1), (120, 30, 5, 1)),
     ],
 )
 def test_strides_of_results(call, last, permuted):
