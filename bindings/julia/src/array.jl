@@ -118,6 +118,24 @@ struct TensorArray{T, N} <: AbstractArray{T, N}
     owner::Tensor
 end
 
+const RECORDING = Threads.Atomic{Int}(0)  # how many functions are recorded, in all threads
+
+"Calls f while C records it."
+function recorded(f, x...)
+    Threads.atomic_add!(RECORDING, 1)
+    try
+        return f(x...)
+    finally
+        Threads.atomic_sub!(RECORDING, 1)
+    end
+end
+
+"Ends the recording of this thread, or fails its capture: memory is read, which C does not see."
+function note_read()
+    RECORDING[] > 0 && item(tensor(0.0))
+    return nothing
+end
+
 """
     typed(t)
 
@@ -126,6 +144,7 @@ An array over the memory of a CPU tensor, whatever its strides. Autograd does no
 function typed(a::Tensor)
     C.tt_tensor_device_type(a) == C.TT_CPU ||
         throw(ArgumentError("typed: $(device(a)) has no memory of the host's"))
+    note_read()
     owner = borrow(handle_of(a))  # a reference of its own: a may be freed
     return TensorArray{eltype(a), ndims(a)}(C.tt_tensor_data(a), size(a), strides(a),
         is_writable(a), owner)

@@ -18,7 +18,7 @@ function capture(f, x::Tensor...; allow_reads::Bool=false)
     opts = Ref(C.tt_capture_opts(C.TT_CAPTURE_ALLOW_READS, allow_reads, 0))
     check(GC.@preserve x C.tt_capture_begin(ctx(), handles(x), length(x), opts))
     outs = try
-        tensors_only(f(x...), "a captured function must return")
+        tensors_only(recorded(f, x...), "a captured function must return")
     catch
         C.tt_capture_drop(ctx())
         rethrow()

@@ -238,7 +238,7 @@ f takes tensors and returns one, several in a tuple, or nothing.
 function compile(f; limit::Integer=8, dynamic::Bool=false)
     opts = Ref(C.tt_compile_opts(C.TT_COMPILE_LIMIT | C.TT_COMPILE_DYNAMIC, limit, dynamic, 0))
     return own(Compiled, handle_out(o -> transformed((fn, user, drop) -> C.tt_compile(ctx(), fn,
-        user, drop, opts, o), f)))
+        user, drop, opts, o), (x...) -> recorded(f, x...))))
 end
 
 function (g::Compiled)(x::Tensor...)

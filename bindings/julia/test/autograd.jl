@@ -274,6 +274,15 @@ end
     reading = TT.compile(x -> x .* TT.item(sum(x)))
     @test near(reading(tensor([1.0, 2])), [3, 6]) && near(reading(tensor([1.0, 3])), [4, 12])
     @test occursin("read", TT.compile_info(reading).reason)
+    for read in (x -> x .* typed(x)[1], x -> x .* sum(v * 2 for v in x), x -> ((a, b) = x; x .+ b))
+        reading = TT.compile(read)
+        for k in 1:3
+            x = tensor([1.0, k])
+            @test reading(x) == read(x)
+        end
+        @test TT.compile_info(reading).replays == 0
+        @test thrown(() -> TT.capture(read, TT.ones(2)), TT.Error) isa TT.Error
+    end
     total = TT.zeros(2)
     adding = TT.compile(x -> (total .+= x; nothing))
     @test all(adding(TT.ones(2)) === nothing for _ in 1:3) && total == Float32[3, 3]

@@ -32,6 +32,7 @@ use crate::handle::*;
 use crate::opts::{GraphExportCOpts, GraphQuantizeOpts};
 use crate::{DType, Device, Index, Op, Scalar, Status, Tensor};
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::fmt;
 use std::os::raw::c_char;
 use std::path::Path;
@@ -61,6 +62,31 @@ pub fn capture(
     capture_with(f, inputs, CaptureOptions::default())
 }
 
+thread_local! {
+    /// How many functions this thread records.
+    static RECORDED: Cell<u32> = const { Cell::new(0) };
+}
+/// A function is recorded while this lives.
+pub(crate) struct Recording;
+impl Recording {
+    pub(crate) fn begin() -> Recording {
+        RECORDED.with(|n| n.set(n.get() + 1));
+        Recording
+    }
+}
+impl Drop for Recording {
+    fn drop(&mut self) {
+        RECORDED.with(|n| n.set(n.get() - 1));
+    }
+}
+/// Ends the recording of this thread, or fails its capture: memory is read, which C does not see.
+pub(crate) fn note_read() -> Result<()> {
+    if RECORDED.with(Cell::get) > 0 {
+        Tensor::from([0f32]).item_scalar()?;
+    }
+    Ok(())
+}
+
 /// Like [`capture`], with options.
 pub fn capture_with(
     f: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -88,7 +114,10 @@ pub fn capture_with(
         call(|c| sys::tt_capture_begin(c, list, n, &opts))?;
     }
     let running = Running;
-    let outputs = f(&inputs)?;
+    let outputs = {
+        let _recording = Recording::begin();
+        f(&inputs)?
+    };
     let list = raw_list::<Tensor>(&outputs);
     // SAFETY: as above. The capture ends if this fails, too.
     let graph = unsafe {

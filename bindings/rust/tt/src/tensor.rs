@@ -221,6 +221,7 @@ impl Tensor {
             let why = "only a contiguous tensor on the CPU can be borrowed as a slice";
             return Err(Error::new(Status::InvalidArg, why));
         }
+        crate::graph::note_read()?;
         Ok(self.data_ptr())
     }
     fn check_dtype(&self, wanted: DType) -> Result<()> {

@@ -838,8 +838,12 @@ fn compile_with(
     let set = sys::TT_COMPILE_LIMIT | sys::TT_COMPILE_DYNAMIC;
     let opts = sys::tt_compile_opts { set, limit, dynamic: dynamic.into(), pad: 0 };
     let mut out = null_mut();
+    let recorded = move |x: &[Tensor]| {
+        let _recording = crate::graph::Recording::begin();
+        f(x)
+    };
     // SAFETY: the options are valid during the call, which takes ownership of the function.
-    with_function(f, |fun, user, drop| unsafe {
+    with_function(recorded, |fun, user, drop| unsafe {
         call(|c| sys::tt_compile(c, fun, user, drop, &opts, &mut out))
     })?;
     Ok(Compiled(std::ptr::NonNull::new(out).expect("tt_compile has succeeded")))

@@ -453,6 +453,18 @@ fn compiled_step() -> Result<()> {
         losses
     };
     assert_eq!(train(true)?, train(false)?);
+    // What is read from the memory would be frozen in a record.
+    let first = |x: &[Tensor]| {
+        // SAFETY: nothing writes to the memory.
+        let factor = unsafe { x[0].as_slice::<f32>()? }[0];
+        Ok(vec![x[0].mul_scalar(factor)?])
+    };
+    let scaled = tt::compile(first, 8)?;
+    for k in 1..4 {
+        assert_eq!(scaled.call(&[floats(&[k as f32])])?[0].item::<f32>()?, (k * k) as f32);
+    }
+    assert_eq!(scaled.info()?.replays, 0);
+    assert!(tt::graph::capture(first, &[floats(&[2.0])]).is_err());
     let failing = tt::compile(|x| Ok(vec![x[0].matmul(&x[0])?]), 8)?;
     assert!(failing.call(&[Tensor::from([[1.0f32, 2.0]])]).is_err());
     Ok(())
