@@ -61,7 +61,13 @@ struct Log : Long {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::log(a); }
 };
 struct Tanh : Long {
+#if TT_LONG_VECTORS
+  static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
+    return series::tanh(x);
+  }
+#else
   static constexpr VectorId kVector = kVectorTanh;
+#endif
   template <class V> static TT_FN V lanes(V a) { return math::tanh(a); }
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::tanh(a); }
 };

@@ -256,6 +256,7 @@ TEST(MathUlp, doubles) {
   const auto exp = [](Wide x) -> Wide { return std::exp(x); };
   const auto log1p = [](Wide x) -> Wide { return std::log1p(x); };
   const auto expm1 = [](Wide x) -> Wide { return std::expm1(x); };
+  const auto tanh = [](Wide x) -> Wide { return std::tanh(x); };
   const auto gelu = [](Wide x) -> Wide { return x * std::erfc(-x * std::sqrt(Wide(0.5))) / 2; };
   measure_doubles("erf", KERNEL_ROW(erf), erf, -6.5, 6.5, 1);
   // The C library's erfc, which is used without SLEEF, errs by 2.7; cpp.sleef tests the others.
@@ -273,6 +274,11 @@ TEST(MathUlp, doubles) {
   measure_doubles("expm1", KERNEL_ROW(expm1), expm1, -40, 709, 1);
   measure_doubles("expm1", KERNEL_ROW(expm1), expm1, -2, 2, 1);
   measure_doubles("expm1", KERNEL_ROW(expm1), expm1, -1e-300, 1e-300, 1);
+  KernelRow own_tanh = KERNEL_ROW(tanh);
+  own_tanh.isa[kIsaBaseline] = nullptr;  // it takes the C library's
+  measure_doubles("tanh", own_tanh, tanh, -25, 25, 0.75);
+  measure_doubles("tanh", own_tanh, tanh, -1e-3, 1e-3, 0.75);
+  measure_doubles("tanh", own_tanh, tanh, -1e-300, 1e-300, 0.75);
   measure_doubles("gelu", KERNEL_ROW(gelu), gelu, -37, 10, 5);
   measure_doubles("gelu", KERNEL_ROW(gelu), gelu, -2, 2, 5);
   // Nearer to 1/2 the logarithm is small, and the rounding of x / (1 - x) most of its error, as in

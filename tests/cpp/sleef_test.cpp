@@ -34,8 +34,11 @@ std::string label(const Case& c, int isa) {
   return std::string(kVectorFunctions[c.id].name) + " on " + isa_name(Isa(isa));
 }
 double c_library(const Case& c, double x) { return kVectorFunctions[c.id].scalar(x); }
-// tt's own, by a table.
-bool is_own(const Case& c, int isa) { return c.id == kVectorErfc && isa == kIsaAvx512; }
+// tt's own functions.
+bool is_own(const Case& c, int isa) {
+  if (c.id == kVectorTanh) return isa >= kIsaAvx2;
+  return c.id == kVectorErfc && isa == kIsaAvx512;
+}
 bool same_bits(double a, double b) { return !std::memcmp(&a, &b, sizeof a) || (a != a && b != b); }
 
 void run(CpuKernel kernel, const double* in, double* out, int64_t n) {

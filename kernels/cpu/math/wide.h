@@ -171,8 +171,11 @@ TT_INLINE Wide inline_exp(Wide x) {
 }
 #endif
 TT_NOINLINE inline Wide exp(Wide x) { return inline_exp(x); }
-// exp(x) - 1 = 2^n ((1 - 2^-n) + p), p = r + r^2 / 2 + r^3 Q(r); sums have two parts. Within 1 ulp.
-TT_INLINE Wide expm1(Wide x) {
+struct Expm1 {
+  Wide whole, lost, n;  // 2^n (whole + lost); lost: below the last bit of whole
+};
+// exp(x) - 1 = 2^n ((1 - 2^-n) + p), p = r + r^2 / 2 + r^3 Q(r); sums have two parts.
+TT_INLINE Expm1 expm1_parts(Wide x) {
   const Reduced reduced = reduced_by_log2(between(x, -60.0, 710.0));
   const Wide r = reduced.rest;
   const Wide square = r * r;
@@ -181,11 +184,33 @@ TT_INLINE Wide expm1(Wide x) {
   const Wide third = r * square * inline_polynomial(r, kExpTerms);
   const Wide sum = r + half;
   const Wide sum_lost = ((r - sum) + half) + (half_lost + (third + reduced.lost));
-  const Wide one = 1.0 - scaled(all(1.0), -reduced.n);
+  const Wide power = scaled(all(1.0), -reduced.n);
+  const Wide one = 1.0 - power;
+  const Wide one_lost = 1.0 - (one + power);
   const Wide y = one + sum;
-  const Wide y_lost = ((one - y) + sum) + sum_lost;
-  return with_sign(scaled(y + y_lost, reduced.n), x);
+  const Wide y_lost = ((one - y) + sum) + (sum_lost + one_lost);
+  const Wide whole = y + y_lost;
+  return {whole, (y - whole) + y_lost, reduced.n};
 }
+// Within 1 ulp.
+TT_INLINE Wide expm1(Wide x) {
+  const Expm1 e = expm1_parts(x);
+  return with_sign(scaled(e.whole, e.n), x);
+}
+#if TT_FUSED
+// tanh(|x|) = -m / (m + 2), m = exp(-2 |x|) - 1. Both have two parts. What the quotient leaves is
+// multiplied by the line that is nearest to 1 / (m + 2) on [1, 2]. Within 0.7 ulp.
+TT_INLINE Wide tanh(Wide x) {
+  const Expm1 e = expm1_parts(-2.0 * magnitude(x));
+  const Wide m = scaled(e.whole, e.n);
+  const Wide m_lost = scaled(e.lost, e.n);
+  const Wide d = m + 2.0;
+  const Wide d_lost = ((2.0 - d) + m) + m_lost;
+  const Wide q = m / d;
+  const Wide rest = fma(-q, d, m) + (m_lost - q * d_lost);
+  return with_sign(fma(rest, 1.45711 - 0.5 * d, q), x);
+}
+#endif
 constexpr int64_t kRootHalf = 0x3fe6a09e667f3bcd;
 constexpr int64_t kOne = 0x3ff0000000000000;
 constexpr double kLogTerms[] = {0x1.5555555555555p-1, 0x1.9999999999a38p-2, 0x1.2492492476cccp-2,
