@@ -9,6 +9,8 @@ import functools
 import sys
 import time
 
+import tiles  # before torch
+
 import tt
 from tt.ao.quantization import blockwise_linear, quantize_blockwise
 

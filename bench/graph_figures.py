@@ -1,7 +1,8 @@
 """Every figure that is asked of graphs beside what is asked and beside its peers, in a few minutes:
 
     cmake --build build --target graphs
-    TT_LIBRARY=build/libtt.so taskset -c 1 python bench/graph_figures.py [PART…]
+    PYTHONPATH=bindings/python TT_LIBRARY=build/libtt.so taskset -c 1 \\
+        python bench/graph_figures.py [PART…]
 
 Parts: c (steps and chains from C, captures, arenas), python (steps and a chain beside PyTorch,
 torch.compile and JAX), inference (beside onnxruntime and PyTorch; loading), integers (products of

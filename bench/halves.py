@@ -165,6 +165,7 @@ def main():
     parse.add_argument("match", nargs="*")
     options = parse.parse_args()
     warnings.simplefilter("ignore")
+    import tiles  # before torch
     import torch
 
     import tt

@@ -863,6 +863,7 @@ def main():
     parse.add_argument("--page", metavar="HOST")
     options = parse.parse_args()
     warnings.simplefilter("ignore")
+    import tiles  # before torch
     import torch
 
     import tt

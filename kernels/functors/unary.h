@@ -61,7 +61,7 @@ struct Log : Long {
   template <class T> static TT_FN T op(T a, const Param<T>&) { return math::log(a); }
 };
 struct Tanh : Long {
-#if TT_LONG_VECTORS
+#if TT_LONG_VECTORS && TT_FUSED
   static TT_INLINE series::Wide wide(series::Wide x, const Param<double>&) {
     return series::tanh(x);
   }

@@ -543,12 +543,14 @@ def written(result: Any, out: Any, op: str, exact: bool = False) -> Any:
 
     As in PyTorch, out is resized to the result's shape, with a warning unless it was empty. Values
     are converted to out's dtype, whose kind (bool, integer, floating, complex) must not be lower.
-    exact: out must have the result's dtype, as indices and the elements beside them always must.
+    exact: out must have the result's dtype, as integers beside another result always must, and
+    the elements beside indices.
     """
     if isinstance(out, (tuple, list)):
-        exact = exact or any(one.dtype.name == "int64" for one in result[1:])
-        for one, into in zip(result, out):
-            written(one, into, op, exact)
+        integers = [one.dtype.name == "int64" for one in result]
+        exact = exact or integers[1]
+        for i, (one, into) in enumerate(zip(result, out)):
+            written(one, into, op, exact or i > 0 and integers[i])
         return out
     if result.requires_grad or out.requires_grad:
         raise errors.AutogradError(f"{op}: out= and its operands must not require gradients")

@@ -393,7 +393,10 @@ def with_bounds(function: Any, values: dict[str, Any]) -> dict[str, Any]:
     bounds = {name: values[name] for name in ("min", "max") if values[name] is not None}
     if "min" in bounds and type(bounds["min"]) is int:
         bounds["min"] = max(bounds["min"], 0)
-    if any(type(bound) is not int or bound < 0 for bound in bounds.values()):
+    if any(type(bound) is not int or not 0 <= bound < 2**64 for bound in bounds.values()):
+        return {}
+    out = values.get("out")
+    if out is not None and out.dtype.name != "uint64":
         return {}
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

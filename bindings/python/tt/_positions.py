@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import threading
+from ctypes import create_string_buffer
 from typing import Any, Iterable, Sequence
 
 from . import _interception as interception
@@ -9,6 +10,8 @@ from . import _interception as interception
 __all__ = ["Copy", "Positions", "is_number", "note_read", "state"]
 PLAIN = (int, slice, type(None), type(Ellipsis))
 DENSE, LOOSE, EXACT = range(3)  # layouts of copies
+MOVED = "it changes the shape or the memory of x or x[i] in place, with i in a tensor"
+SHARED = "it writes x[i], with i in a tensor, where elements of x share an address"
 MERGING = {"contiguous", "flatten", "ravel", "reshape", "reshape_as"}
 
 
@@ -25,9 +28,10 @@ def note_read() -> None:
     """Ends the recording of this thread, or fails its export: Python reads the memory of a tensor,
     or gives it to others, which C does not see."""
     if state.noted is not None:
-        from ._create import scalar_tensor
+        from ._convert import uint64_tensor
+        from ._lib import call
 
-        scalar_tensor(0).item()
+        call("tt_item", uint64_tensor(0), create_string_buffer(32))  # unseen by modes
 
 
 def is_number(item: Any) -> bool:
@@ -39,6 +43,11 @@ def is_number(item: Any) -> bool:
     return item.dtype.kind == "i" and item.dtype.name != "uint8"
 
 
+def place_of(x: Any) -> Any:
+    """Returns where the elements of x are: a method in place, or x.data = y, may change it."""
+    return tuple(x.shape), tuple(x.stride()), x.storage_offset(), x._storage_data()
+
+
 class Copy:
     """A copy of source[key] that stands for the view.
 
@@ -47,7 +56,8 @@ class Copy:
     """
 
     __slots__ = (
-        "ambiguous", "copy", "copy_version", "exact", "key", "records", "source", "source_version"
+        "ambiguous", "copy", "copy_version", "exact", "key", "places", "records", "source",
+        "source_version",
     )  # fmt: skip
 
     def __init__(self, source: Any, key: tuple[Any, ...], copy: Any, exact: bool) -> None:
@@ -57,7 +67,11 @@ class Copy:
         self.key = tuple(k.clone() if is_number(k) else k for k in key)  # i may be written
         self.records = is_grad_enabled()
         self.ambiguous = False
+        self.places = place_of(source), place_of(copy)
         self.source_version, self.copy_version = source._version, copy._version
+
+    def has_moved(self) -> bool:
+        return self.places != (place_of(self.source), place_of(self.copy))
 
     def is_written(self) -> bool:
         return bool(self.copy._version != self.copy_version)
@@ -125,7 +139,9 @@ class Positions:
         self.as_tensor, self.layout = as_tensor, layout
         self.key: Sequence[Any] = ()  # of the running index, if its positions stay tensors
         self.source: Any = None
-        self.tensors: dict[int, tuple[Any, int]] = {}
+        self.gives_view = False  # the running index reads its positions
+        self.tensors: dict[int, tuple[Any, int, Any]] = {}
+        self.views: list[tuple[Any, Any]] = []  # that were given out, and where they were
         self.copies: list[Copy] = []
         self.is_syncing = False
         self.prints = layout != DENSE  # of a compiled function: each call of it prints
@@ -152,12 +168,17 @@ class Positions:
             return False
         if not self.as_tensor:
             self.note(x)
+            self.gives_view = True
         elif not self.is_syncing:
             self.key, self.source = keys, x
         return self.as_tensor
 
     def take(self, result: Any) -> Any:
         """Returns what stands for x[key], given its elements, and x and key of the last `takes`."""
+        if self.gives_view:
+            self.gives_view = False
+            self.views.append((result, place_of(result)))
+            return result
         key, source = tuple(self.key), self.source
         self.key, self.source = (), None
         if not key or result._storage_data() == source._storage_data():
@@ -210,6 +231,13 @@ class Positions:
             return
         self.is_syncing = True
         try:
+            for copy in self.copies:
+                if copy.has_moved():
+                    self.failure = MOVED
+                elif copy.is_written() and not is_apart(copy.source):
+                    self.failure = SHARED
+            if self.failure:
+                return
             for copy in reversed(self.copies):  # those of copies before these
                 if copy.is_written():
                     if copy.is_stale():
@@ -225,15 +253,24 @@ class Positions:
 
     def note(self, x: Any) -> None:
         """Notes a tensor whose view at a position in a tensor is given out."""
-        self.tensors.setdefault(id(x), (x, x._version))
+        self.tensors.setdefault(id(x), (x, x._version, place_of(x)))
 
     def are_written(self) -> bool:
         """Returns whether one of the tensors has been written since it was noted."""
-        return any(x._version != version for x, version in self.tensors.values())
+        return any(x._version != version for x, version, _ in self.tensors.values())
+
+    def why_not(self) -> str:
+        """Returns why copies must not stand for the views; "" if they may."""
+        places = [(x, place) for x, _, place in self.tensors.values()]
+        if any(place_of(x) != place for x, place in places + self.views):
+            return MOVED
+        if self.are_written() and not all(is_apart(x) for x, _, _ in self.tensors.values()):
+            return SHARED
+        return ""
 
     def are_in(self, results: Sequence[Any]) -> bool:
         """Returns whether one of the results is in the memory of one of the tensors."""
-        memories = {x._storage_data() for x, _ in self.tensors.values()}
+        memories = {x._storage_data() for x, _, _ in self.tensors.values()}
         return any(x._storage_data() in memories for x in results)
 
 

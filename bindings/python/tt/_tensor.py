@@ -894,8 +894,9 @@ class Tensor(Arithmetic, TensorLayout):
                 return retried(Tensor.__getitem__, {"self": self, "key": key})
             if tensor_index_get(local.ctx, self._as_parameter_, index, n, byref(h)):
                 fail()
-            if keep and positions.noted is not None:
-                found = positions.noted.take(wrap(h))
+            noted = positions.noted
+            if noted is not None and (keep or noted.gives_view):
+                found = noted.take(wrap(h))
                 return found.as_subclass(type(self)) if keeps(self) else found
         return wrap(h).as_subclass(type(self)) if keeps(self) else wrap(h)
 

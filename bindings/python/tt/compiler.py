@@ -179,6 +179,10 @@ class Entry:
         views."""
         if len(self.with_positions) >= LIMIT or any(x.requires_grad for x in results):
             return False
+        why_not = positions.why_not()
+        if why_not:
+            self.plain = why_not
+            return False
         is_seen = positions.are_written() or positions.are_in(results)
         self.record_again(geometry, EXACT if is_seen else LOOSE)
         return True

@@ -1,4 +1,5 @@
-// Entry points over a ChannelSumPlan and a ChannelAffinePlan; each runs plan.run.n stages.
+// Entry points over a ChannelSumPlan, a ChannelAffinePlan and a ChannelNormPlan; each runs
+// plan.run.n stages.
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -6,4 +7,5 @@
 TT_ENTRY_BEGIN
 TT_KERNEL(channel_sums)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_KERNEL(channel_affine)(const void* plan, int64_t begin, int64_t end) noexcept;
+TT_KERNEL(channel_norm)(const void* plan, int64_t begin, int64_t end) noexcept;
 TT_ENTRY_END

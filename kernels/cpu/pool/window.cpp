@@ -156,7 +156,8 @@ TT_NOINLINE void halve_backward_converted(const PoolPlan& p, const PoolTile& t) 
   const int64_t at_once = kPoolSpan / (2 * width);
   if (2 * p.out[0] != p.in[0])
     clear_tile(p.y + t.image * p.in[0] * width * item, t, width, item, item);
-  if (2 * across != width) memset(dx, 0, sizeof dx);
+  const int64_t most = max<int64_t>(min(at_once, last - t.from / 2), 0);  // rows of windows
+  if (2 * across != width) memset(dx, 0, size_t(2 * most * width) * sizeof *dx);
   for (int64_t o = t.from / 2; o < last; o += at_once) {
     const int64_t rows = min(at_once, last - o);
     const int64_t first = (t.image * p.in[0] + 2 * o) * width * item;

@@ -550,7 +550,8 @@ static grid_taps grid_axis(float number, long n, int mode, int padding, int alig
   const float factor = (float)(align ? n - 1 : n) / 2.0f;
   const float at = (number + 1.0f) * factor - (align ? 0.0f : 0.5f);
   const float inside = mode == 2 ? at : grid_inside(at, n, padding, align);
-  const float usable = fabsf(inside) < 2147483648.0f ? inside : -100.0f;
+  const float limit = mode == 2 && padding ? INFINITY : 2147483648.0f;
+  const float usable = fabsf(inside) < limit ? inside : -100.0f;
   const float low = floorf(usable), rest = usable - low;
   const float odd = inside - inside; /* nan at a position that is not finite */
   if (mode == 1) {

@@ -168,8 +168,9 @@ void OnnxExporter::emit_index_put() {
   }
   const Places p = places();
   const Shape order = p.dims_of_result();
+  const Shape by_index = with(p.index, p.rest);
   Shape sizes;
-  for (const int64_t dim : order) sizes.push_back(with(p.index, p.rest)[dim]);
+  for (const int64_t dim : order) sizes.push_back(by_index[dim]);
   const ModelValue values = expanded(cast(tensor("values"), d), sizes);
   const ModelValue y = node(
       "ScatterND",

@@ -469,6 +469,55 @@ def test_a_position_that_fails():
         assert tt.equal(writes(x, tt.tensor(k)), tt.zeros(2, 2) + x[k].sum())
 
 
+def unsqueezes(x, i):
+    row = x[i]
+    row.unsqueeze_(0)
+    row.add_(1)
+    return x * 1, row
+
+
+def replaces_memory(x, i):
+    row = x[i]
+    x.data = tt.zeros(3, 3)
+    x.add_(1)
+    return row * 1
+
+
+def shares_addresses(x, i):
+    row = x.as_strided((3, 3), (1, 1))[i]
+    row.add_(1)
+    return x * 1, row
+
+
+def transposes_back(x, i):
+    x = x.clone()
+    x.t_()
+    row = x[i]
+    x.t_()
+    row.add_(1)
+    return x
+
+
+def shrinks(x, i):
+    row = x[i]
+    row.resize_(2)
+    row.add_(1)
+    return x * 1
+
+
+@pytest.mark.parametrize(
+    "function", [unsqueezes, replaces_memory, shares_addresses, transposes_back, shrinks]
+)
+def test_shapes_and_memory_that_change_in_place_behind_positions(function):
+    compiled = tt.compile(function)
+    for k in (0, 1, 2, 1, 0):
+        x, i = tt.randn(3, 3), tt.tensor(k)
+        y, j = x.clone(), i.clone()
+        results, expected = tensors_of(compiled(x, i)), tensors_of(function(y, j))
+        assert_alike([x, *results], [y, *expected])
+    assert info(compiled)[:2] == (0, 0)
+
+
 def test_a_tensor_with_positions_is_noted_once():
     from tt._positions import Positions
 

@@ -113,6 +113,10 @@ def test_bounds(dtype, x):
             values(x.clamp(bound)) == values(x.clone().clamp_(bound)) == values(x.clip(bound, high))
         )
         assert values(x.clamp(-1, bound)) == values(x.clamp(max=bound)) == (name, [1, 2, bound])
+        with pytest.raises(OverflowError):
+            x.clamp(bound, 2**64)
+        with pytest.raises(OverflowError):
+            x.clamp(bound, out=tt.empty(0, dtype=tt.float32))
         for other in (-1, 0.5):
             with pytest.raises(OverflowError, match="the other bound must be an int"):
                 x.clamp(bound, other)

@@ -2131,7 +2131,7 @@ def lerp(input: Tensor = REQUIRED, end: Tensor = REQUIRED, weight: Tensor | comp
             if out is not None:
                 instance(Tensor, out, "lerp", "out")
                 if tt_lerp_into(local.ctx, input, end, weight, out):
-                    return refit(out, lambda: lerp(input, end, weight), "lerp", True)
+                    return refit(out, lambda: lerp(input, end, weight), "lerp")
                 return out
             h = TensorHandle()
             if tt_lerp(local.ctx, input, end, weight, byref(h)):
@@ -2143,7 +2143,7 @@ def lerp(input: Tensor = REQUIRED, end: Tensor = REQUIRED, weight: Tensor | comp
                 call, value = number_form(tt_lerp_f64_into, tt_lerp_i64_into, tt_lerp_scalar_into,
                                           weight, "lerp", "weight", input)
                 if call(local.ctx, input, end, value, out):
-                    return refit(out, lambda: lerp(input, end, weight), "lerp", True)
+                    return refit(out, lambda: lerp(input, end, weight), "lerp")
                 return out
             h = TensorHandle()
             call, value = number_form(tt_lerp_f64, tt_lerp_i64, tt_lerp_scalar, weight, "lerp",
