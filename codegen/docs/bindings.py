@@ -142,7 +142,8 @@ NAMES_HEAD = """
 ## PyTorch's names
 Operators have PyTorch's names: `add`, `Tensor.add_`, `nn.functional.elu` and `linalg.inv` are
 `tt_add`, `tt_add_`, `tt_elu` and `tt_linalg_inv` in C, `Tensor::add`, `Tensor::add_`, … in Rust,
-`TT.add`, `TT.add!`, … in Julia. The exceptions, where x is a matrix of float32 and n one of int64:
+`TT.add`, `TT.add!`, … in Julia. The exceptions, where x is a matrix of float32 and n one of
+int64:
 
 | PyTorch | C | Rust | Julia |
 |---|---|---|---|

@@ -361,7 +361,8 @@ static TT_INLINE Dtype plain_dtype(const ElementSpec& spec, Operands ins, const 
     if (!o.t) continue;
     if (!first) {
       first = o.t;
-      if (!first->dense() || first->numel == 0) return Dtype::kNone;
+      const bool gives_order = spec.row_major ? first->contiguous() : first->dense();
+      if (!gives_order || first->numel == 0) return Dtype::kNone;
     } else if (o.t->dtype != first->dtype || !(o.t->device == first->device) ||
                !same_dims(*o.t, *first)) {
       return Dtype::kNone;
@@ -421,8 +422,7 @@ static TensorRef element_any(const ElementSpec& spec, Operands ins, const Param&
 
 TensorRef element_op(const ElementSpec& spec, Operands ins, const Param& p0, const Param& p1) {
   Dtype d = plain_dtype(spec, ins, p0, p1);
-  const bool keeps_order = !spec.row_major || first_tensor(ins).contiguous();
-  if (d == Dtype::kNone || !keeps_order) return element_any(spec, ins, p0, p1);
+  if (d == Dtype::kNone) return element_any(spec, ins, p0, p1);
   TensorRef out = new_like(first_tensor(ins), spec.rule == DtypeRule::kBool ? Dtype::kBool : d);
   run_plain(spec, d, *out, ins, p0, p1);
   return out;

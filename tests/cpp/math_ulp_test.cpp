@@ -274,10 +274,14 @@ TEST(MathUlp, doubles) {
   measure_doubles("expm1", KERNEL_ROW(expm1), expm1, -40, 709, 1);
   measure_doubles("expm1", KERNEL_ROW(expm1), expm1, -2, 2, 1);
   measure_doubles("expm1", KERNEL_ROW(expm1), expm1, -1e-300, 1e-300, 1);
-  // The C library's tanh, which the baseline takes, errs by 1.6; tt's own by 0.7.
-  measure_doubles("tanh", KERNEL_ROW(tanh), tanh, -25, 25, 2);
-  measure_doubles("tanh", KERNEL_ROW(tanh), tanh, -1e-3, 1e-3, 2);
-  measure_doubles("tanh", KERNEL_ROW(tanh), tanh, -1e-300, 1e-300, 1);
+  // The baseline takes the C library's tanh, which errs by 1.6, also in the place of others that
+  // are not built.
+  KernelRow own_tanh = KERNEL_ROW(tanh);
+  for (int isa = kNumIsa - 1; isa >= 0; isa--)
+    if (own_tanh.isa[isa] == own_tanh.isa[kIsaBaseline]) own_tanh.isa[isa] = nullptr;
+  measure_doubles("tanh", own_tanh, tanh, -25, 25, 0.75);
+  measure_doubles("tanh", own_tanh, tanh, -1e-3, 1e-3, 0.75);
+  measure_doubles("tanh", own_tanh, tanh, -1e-300, 1e-300, 0.75);
   measure_doubles("gelu", KERNEL_ROW(gelu), gelu, -37, 10, 5);
   measure_doubles("gelu", KERNEL_ROW(gelu), gelu, -2, 2, 5);
   // Nearer to 1/2 the logarithm is small, and the rounding of x / (1 - x) most of its error, as in

@@ -548,7 +548,7 @@ def written(result: Any, out: Any, op: str, exact: bool = False) -> Any:
     """
     if isinstance(out, (tuple, list)):
         integers = [one.dtype.name == "int64" for one in result]
-        exact = exact or integers[1]
+        exact = exact or any(integers[1:2])
         for i, (one, into) in enumerate(zip(result, out)):
             written(one, into, op, exact or i > 0 and integers[i])
         return out
