@@ -2391,11 +2391,11 @@ void tt_plan_release(tt_plan *p);
 
 /* ---- compiled functions ----
    A compiled function runs a function of the application once and records it; later calls with
-   similar inputs replay the record, without dispatch and with the same bits. It may be a whole
-   training step: forward, backward, clipping, the optimizer's step. A record serves inputs of the
-   same shapes, strides, dtypes, devices and needs for gradients, under the same grad mode, autocast
-   and default dtype, while modules are in the same mode (training or evaluation) and the same
-   parameters have gradients. Other calls make another record.
+   similar inputs replay the record, without dispatch and with the same bits. It may be a model,
+   with gradients, or a whole training step with backward, clipping and the optimizer's step. A
+   record serves inputs of the same shapes, strides, dtypes, devices and needs for gradients, under
+   the same grad mode, autocast and default dtype, while modules are in the same mode (training or
+   evaluation) and the same parameters have gradients. Other calls make another record.
 
    A record computes with tensors only. Numbers that the function reads from files or clocks,
    printing and other effects on the application happen in recorded calls only; a function that

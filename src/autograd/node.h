@@ -43,6 +43,7 @@ struct NodeType {
   bool takes_undefined = false;  // apply receives undefined gradients as such, not as zeros
   bool owned = false;            // an OwnedNodeType
   uint16_t members = 0;          // 1 + number of the text in node_members (saved_values.h); 0: none
+  bool runs_hooks = false;       // apply calls hooks of a module
 };
 // A type created at run time, which its nodes keep alive.
 struct OwnedNodeType {

@@ -508,6 +508,11 @@ int32_t add_capture_input(const Tensor& t) {
   return !c || c->refused ? -1 : add_input(*c, t);
 }
 
+int64_t num_captured_nodes() {
+  const Capture* c = of(ctx());
+  return !c || c->refused ? -1 : c->graph->nodes.size();
+}
+
 void drop_capture(Ctx& c) noexcept {
   if (!of(c)) return;
   c.include &= ~bit(kKeyCapture);

@@ -22,6 +22,8 @@ void begin_capture(TensorSpan inputs, const CaptureOptions& options);
 // Makes the memory of t, which nothing has used yet, one more input of the running capture. Returns
 // which; -1: operators have used or made it, or nothing is recorded any more.
 int32_t add_capture_input(const Tensor& t);
+// How many calls of operators the running capture has recorded; -1: nothing is recorded any more.
+int64_t num_captured_nodes();
 // Ends the capture; if it fails, too. Of a lenient capture that has ended its recording: empty, and
 // *reason says why.
 Ref<Graph> end_capture(TensorSpan outputs, Text* reason = nullptr);

@@ -18,6 +18,23 @@ Ref<Graph> copy_graph(const Graph& g) {
   return out;
 }
 
+void number_inputs_first(Graph& g) {
+  SmallVec<int32_t, 16> number;
+  number.resize(g.storages.size(), -1);
+  int32_t next = 0;
+  SmallVec<IrStorage, 1> storages;
+  storages.reserve(g.storages.size());
+  const auto take = [&](int32_t s) {
+    if (number[s] >= 0) return;
+    number[s] = next++;
+    storages.push_back(std::move(g.storages[s]));
+  };
+  for (const int32_t v : g.inputs) take(g.values[v].storage);
+  for (int32_t s = 0; s < g.storages.size(); s++) take(s);
+  g.storages = std::move(storages);
+  for (IrValue& v : g.values) v.storage = number[v.storage];
+}
+
 SmallVec<bool, 16> written_storages(const Graph& g) {
   SmallVec<bool, 16> written;
   written.resize(g.storages.size());

@@ -7,6 +7,8 @@ namespace TT_NS {
 
 // A graph with the same parts; the tensors of the storages are shared.
 Ref<Graph> copy_graph(const Graph& g);
+// Numbers storages anew: those of inputs first, the others in their order.
+void number_inputs_first(Graph& g);
 // Removes the nodes that are not kept, and the values, storages and scopes that nothing refers to
 // then. What is kept must not read what only removed nodes make. Inputs and draws stay.
 void remove_nodes(Graph& g, Span<const bool> keep);

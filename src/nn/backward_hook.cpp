@@ -94,10 +94,18 @@ void results_backward(Node& n, TensorRef* grads, TensorRef* out) {
 }
 
 constexpr NodeType kPass = {"module_inputs", pass_on, nothing_saved, 0, true};
-constexpr NodeType kInputs = {"module_backward_hooks", inputs_backward, destroy_saved<Watched>,
-                              sizeof(Watched), true};
-constexpr NodeType kResults = {"module_results", results_backward, destroy_saved<Watched>,
-                               sizeof(Watched), true};
+constexpr NodeType kInputs = {.name = "module_backward_hooks",
+                              .apply = inputs_backward,
+                              .destroy_saved = destroy_saved<Watched>,
+                              .saved_bytes = sizeof(Watched),
+                              .takes_undefined = true,
+                              .runs_hooks = true};
+constexpr NodeType kResults = {.name = "module_results",
+                               .apply = results_backward,
+                               .destroy_saved = destroy_saved<Watched>,
+                               .saved_bytes = sizeof(Watched),
+                               .takes_undefined = true,
+                               .runs_hooks = true};
 
 NodeRef watched_node(const NodeType* type, Module& m, int64_t n_inputs, int64_t n_edges,
                      int64_t n_outs) {

@@ -1,13 +1,14 @@
 /* Every operator, captured with some values and replayed as a plan with others: bit-equal to the
    call, as captured, after the passes that keep every bit, made anew as by an edit, and read from a
-   file. Listed are the operators that a plan refuses, since they read elements on the host. */
+   file; gradients also of compiled calls. Listed are the operators that a plan refuses, since they
+   read elements on the host. */
 #include "op_table.h"
 #include "share.h"
 
 #include <unistd.h>
 
 static char path[64];
-static int n_replayed, n_backward, n_same_values;
+static int n_replayed, n_backward, n_compiled, n_same_values;
 static int n_poisoned;                   /* plans in memory full of nan */
 static int edits_per_graph = 1, n_edits; /* TT_EDITS: another number */
 typedef struct {
@@ -187,6 +188,65 @@ static tt_tensor* new_leaf(const tt_tensor* values) {
   return leaf;
 }
 
+typedef struct {
+  Sample* s;
+  tt_tensor** place; /* of the input */
+} Compiled;
+static tt_status call_compiled(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t n,
+                               tt_tensor** outs, int64_t cap, int64_t* n_outs) {
+  const Compiled* of = user;
+  tt_tensor* all[kMaxOuts] = {NULL};
+  tt_status status;
+  (void)x;
+  (void)n;
+  (void)cap;
+  *of->place = (tt_tensor*)in[0];
+  status = call(of->s, all, &n);
+  outs[0] = all[0];
+  *n_outs = all[0] != NULL;
+  while (n > 1) tt_tensor_release(all[--n]);
+  return status;
+}
+/* The gradient of a call that is replayed has the bits of the call's, too, both from gradients of
+   the result that are stored. */
+static void check_compiled(Sample* s, tt_tensor** place, const tt_tensor* values) {
+  const tt_grad_opts unused = {.set = TT_GRAD_ALLOW_UNUSED, .allow_unused = 1};
+  Compiled of = {s, place};
+  tt_tensor *leaf, *outs[kMaxOuts] = {NULL}, *ones, *grads[3] = {NULL};
+  tt_compiled_info info = {0};
+  tt_compiled* f;
+  int64_t n;
+  int k;
+  OK(tt_compile(c, call_compiled, &of, NULL, NULL, &f));
+  for (k = 0; k < 3; k++) {
+    tt_grad_opts opts = unused;
+    leaf = new_leaf(values);
+    if (k == 0) leaf = new_leaf(reversed(values));
+    seed();
+    if (k < 2) {
+      if (tt_compiled_call(c, f, (const tt_tensor* const*)&leaf, 1, outs, 1, &n)) break;
+    } else {
+      *place = leaf;
+      if (call(s, outs, &n)) break;
+    }
+    if (!outs[0] || !tt_tensor_requires_grad(outs[0])) break;
+    OK(tt_ones_like(c, outs[0], NULL, &ones));
+    opts.set |= TT_GRAD_GRAD_OUTPUTS;
+    opts.grad_outputs = (const tt_tensor* const*)&ones;
+    opts.n_grad_outputs = 1;
+    if (tt_grad(c, (const tt_tensor* const*)outs, 1, (const tt_tensor* const*)&leaf, 1, &opts,
+                &grads[k]))
+      break;
+  }
+  OK(tt_compiled_get_info(c, f, &info));
+  if (k == 3 && info.n_replays == 1) {
+    assert_true((grads[1] == NULL) == (grads[2] == NULL));
+    if (grads[1]) check_equal(s, grads[1], grads[2]);
+    n_compiled++;
+  }
+  tt_compiled_release(f);
+}
+
 /* The graph of forward and backward, captured with other values of a leaf, has the bits of the
    call, also when it comes from a file. */
 static void check_backward(const Sample* s, tt_tensor** given, int n) {
@@ -226,6 +286,7 @@ static void check_backward(const Sample* s, tt_tensor** given, int n) {
   }
   check_edits(g);
   tt_graph_release(g);
+  check_compiled(&t, places[at], given[at]);
 }
 
 static void check_sample(const Sample* s, void* user) {
@@ -288,10 +349,11 @@ int main(int argc, char** argv) {
   }
   failed = _cmocka_run_group_tests("op_replay", tests, (size_t)n, NULL, NULL);
   print_message(
-      "%d operators, %d samples replayed (%d captured with equal values), %d gradients, %d plans "
-      "in memory full of nan, %d edits, %d refused:%s; %d gradients refused:%s\n",
-      n, n_replayed, n_same_values, n_backward, n_poisoned, n_edits, calls.n, calls.names,
-      gradients.n, gradients.names);
+      "%d operators, %d samples replayed (%d captured with equal values), %d gradients, %d of "
+      "compiled calls, %d plans in memory full of nan, %d edits, %d refused:%s; %d gradients "
+      "refused:%s\n",
+      n, n_replayed, n_same_values, n_backward, n_compiled, n_poisoned, n_edits, calls.n,
+      calls.names, gradients.n, gradients.names);
   free(tests);
   return failed;
 }

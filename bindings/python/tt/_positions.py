@@ -26,7 +26,7 @@ state = State()
 
 def note_read() -> None:
     """Ends the recording of this thread, or fails its export: Python reads the memory of a tensor,
-    or gives it to others, which C does not see."""
+    or gives it to others, which C does not see; or it has something to do in each call."""
     if state.noted is not None:
         from ._convert import uint64_tensor
         from ._lib import call

@@ -595,12 +595,11 @@ def compile(
     """Returns a function, or a module, whose calls are recorded once and replayed. Without model,
     returns a decorator.
 
-    Compile a whole training step, with backward and the optimizer's step: a call whose result needs
-    a gradient runs the function itself. fullgraph: raises RuntimeError if the first call cannot be
-    recorded for another reason. dynamic: True makes records for further sizes of one dimension,
-    such as the batch, from those of three sizes, or of two dimensions from five, without calling
-    the function, which must not branch on the sizes. disable: returns model unchanged. The other
-    arguments are ignored.
+    A model is recorded with its gradients; a whole training step, with backward and the optimizer's
+    step, gains more. fullgraph: raises RuntimeError if the first call cannot be recorded. dynamic:
+    True makes records for further sizes of one dimension, such as the batch, from those of three
+    sizes, or of two dimensions from five, without calling the function, which must not branch on
+    the sizes. disable: returns model unchanged. The other arguments are ignored.
     """
     if mode is not None and options is not None:
         raise RuntimeError("compile: give mode or options, not both")

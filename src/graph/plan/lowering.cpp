@@ -439,7 +439,10 @@ void Lowering::run() {
   find_direct();
   for (int32_t i = 0; i < g_.nodes.size(); i++) run_node(i);
   add_draws_before(int32_t(g_.nodes.size()));
-  if (final_) return keep_addresses();
+  if (final_) {
+    p_.draws_of_graph = draws_;
+    return keep_addresses();
+  }
   if (p_.device) p_.device->n_checks = n_device_checks_;
   p_.step_times.push_back(time_);
   p_.blob_bytes = blob_used_ + kPlanSlack;

@@ -134,6 +134,8 @@ struct Plan {
   Ref<Graph> graph;
   SmallVec<PlanStep, 1> steps;
   SmallVec<PlanDraw, 1> draws;
+  SmallVec<int32_t, 1> draws_of_graph;  // for each of Graph::draws: which of `draws`
+  bool draws_given = false;             // PlanDraw::begin is set before a run, which draws nothing
   SmallVec<PlanCheck, 1> checks;
   SmallVec<PlanHostCall, 1> host_calls;
   SmallVec<Placement, 1> placements;

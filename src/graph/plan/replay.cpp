@@ -42,6 +42,7 @@ void run_launch(Plan& p, const PlanStep& s) {
 }
 
 void run_draw(Plan& p, const PlanStep& s) {
+  if (p.draws_given) return;
   PlanDraw& d = p.draws[s.draw];
   Generator& g = d.generator ? *d.generator.get() : *ctx().gen;
   d.begin = g.take(d.counters);

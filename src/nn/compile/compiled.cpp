@@ -6,6 +6,8 @@
 
 namespace TT_NS {
 
+void CompiledLink::destroy(CompiledLink* l) noexcept { mem_free(l, sizeof *l); }
+
 void free_record(CompiledRecord* r) noexcept {
   r->~CompiledRecord();
   mem_free(r, sizeof *r);
@@ -92,9 +94,14 @@ void drop_outdated(Compiled& f) {
 
 Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), int64_t limit,
                            SameObject dynamic, IsCurrent is_current) {
+  auto* link = static_cast<CompiledLink*>(mem_alloc(sizeof(CompiledLink)));
+  *link = {1, nullptr};
+  const Ref<CompiledLink> owned = Ref<CompiledLink>::adopt(link);
   auto* f = new (mem_alloc(sizeof(Compiled))) Compiled{};
   f->tag = kTagCompiled;
   f->refs = 1;
+  f->link = owned;
+  link->f = f;
   f->fn = fn;
   f->user = user;
   f->drop = drop;
@@ -107,6 +114,10 @@ Ref<Compiled> new_compiled(ApplicationFn fn, void* user, void (*drop)(void*), in
 void Compiled::destroy(Compiled* f) noexcept {
   static_assert(sizeof(Compiled) >= kDropBytes);
   f->tag = 0;
+  {
+    const Lock lock(shared_lock);
+    f->link->f = nullptr;
+  }
   for (CompiledRecord* r : f->records) free_record(r);
   void (*const drop)(void*) = f->drop;
   void* const user = f->user;

@@ -13,6 +13,13 @@ struct CompiledRecord;
 // Whether a replay may use an object as it is.
 using IsCurrent = bool (*)(const Object&);
 
+// What a node that may outlive a compiled function knows of it: NULL once it is gone.
+struct CompiledLink {
+  RefCount refs;
+  struct Compiled* f;  // under shared_lock
+  static void destroy(CompiledLink*) noexcept;
+};
+
 struct Compiled {
   uint32_t tag;
   RefCount refs;
@@ -26,6 +33,7 @@ struct Compiled {
   SmallVec<CompiledRecord*, 2> records;  // owned
   int64_t n_replays = 0, n_runs = 0;     // atomic
   Text reason;                           // why the last run was not recorded; empty: it was
+  Ref<CompiledLink> link;
   static void destroy(Compiled*) noexcept;
 };
 

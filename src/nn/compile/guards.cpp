@@ -16,6 +16,22 @@ ModeGuard modes_now() {
   return g;
 }
 
+ModeScope::ModeScope(const ModeGuard& modes)
+    : include_(ctx().include), exclude_(ctx().exclude), default_float_(ctx().default_float) {
+  push_autocast(TT_CPU, modes.autocast[0] != Dtype::kNone, modes.autocast[0], false);
+  push_autocast(TT_CUDA, modes.autocast[1] != Dtype::kNone, modes.autocast[1], false);
+  ctx().include = modes.include | (include_ & bit(kKeyProfile));
+  ctx().exclude = modes.exclude;
+  ctx().default_float = modes.default_float;
+}
+ModeScope::~ModeScope() {
+  pop_autocast();
+  pop_autocast();
+  ctx().include = include_;
+  ctx().exclude = exclude_;
+  ctx().default_float = default_float_;
+}
+
 uint64_t mark_of_hooks(const Lock& locked, const Tensor& leaf) {
   const AutogradMeta* m = find_meta(leaf);
   return m ? m->hooks.mark(locked) : 0;

@@ -1,5 +1,5 @@
 // Records for sizes that were never called, derived from records of other sizes.
-#include "nn/compile/record.h"
+#include "nn/compile/gradients.h"
 
 #include "graph/plan/bind.h"
 
@@ -157,6 +157,7 @@ void drop_oldest_derived(Compiled& f) noexcept {
 
 void copy_guards(const CompiledRecord& from, TensorSpan inputs, CompiledRecord& to) {
   to.modes = from.modes;
+  to.spent = from.spent;
   for (int64_t i = 0; i < inputs.n; i++) {
     InputGuard guard = from.inputs[i];
     guard.sizes = Shape(inputs[i]->sizes());
@@ -194,7 +195,13 @@ CompiledRecord* derive_record(Compiled& f, TensorSpan inputs) {
   CompiledRecord& r = *made.record;
   r.derived = true;
   copy_guards(first, inputs, r);
-  set_plan(r, *captured, first.outs.size(), inputs);
+  r.n_results = first.n_results;
+  if (first.gradients) {
+    r.gradients = new_gradients_like(*first.gradients);
+    set_plans(r, *captured, inputs);
+  } else {
+    set_plan(r, *captured, r.n_results, inputs);
+  }
   for (const GradRule& rule : first.grads)
     r.grads.push_back({rule.leaf, rule.out < 0 ? TensorRef() : plan_slot(*r.plan, true, rule.out),
                        rule.out, rule.result, rule.input});

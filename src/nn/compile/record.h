@@ -130,27 +130,75 @@ struct InputRule {
   bool written = false;  // by the function
 };
 
-struct CompiledRecord {
+// A plan, where its inputs come from and how its results are given.
+struct Replay {
+  Ref<Plan> plan;
+  SmallVec<InputRule, 2> feeds;  // those of inputs, then those of gradients
+  bool writes_inputs = false;
+  SmallVec<OutRule, 2> outs;
+};
+
+// ---- gradients of results ----
+
+// What a gradient belongs to: an input of the function, or a leaf from outside.
+struct GradTarget {
+  int64_t input = -1;
+  TensorRef leaf;             // empty for an input
+  SmallVec<bool, 2> reached;  // for each of CompiledGradients::results: whether it depends on this
+};
+
+// How the node of a call computes gradients, if results of the function require them. The replay
+// gets `inputs` of the function, then the memories that the call has made for it, then the
+// gradients of `results`. It gives one gradient for each target.
+struct CompiledGradients {
+  RefCount refs;
+  uint32_t busy;  // atomic: a thread runs the plan
+  Replay replay;
+  SmallVec<int64_t, 2> inputs;
+  SmallVec<int64_t, 1> results;
+  SmallVec<int64_t, 1> views;      // results in memory of others
+  SmallVec<int32_t, 1> draws;      // random numbers of the call that it uses: in Graph::draws
+  SmallVec<TensorRef, 4> outside;  // parameters and constants that it reads where they are
+  SmallVec<GradTarget, 4> targets;
+  int64_t n_nodes;  // of the captured graph: those of the call
+  // For gradients that are recorded, the function itself runs again.
+  Ref<CompiledLink> function;
+  ModeGuard modes;
+  bool runs_again = false;  // that changes nothing and computes the same
+  static void destroy(CompiledGradients*) noexcept;
+};
+
+struct CompiledRecord : Replay {
   ModeGuard modes;
   SmallVec<InputGuard, 2> inputs;
   SmallVec<ModuleGuard, 1> modules;
   SmallVec<OutsideGuard, 1> tensors;
   SmallVec<LeafGuard, 1> leaves;
-  Ref<Graph> captured;           // (Compiled::dynamic) before passes
-  bool derived = false;          // from records of other sizes
-  bool underivable[2] = {};      // none could be derived from it, by one or by two dimensions
-  Ref<Plan> plan;                // empty: the function itself runs
-  Text reason;                   // then: why
-  bool out_of_memory = false;    // the record is not kept: the next call tries again
-  SmallVec<InputRule, 2> feeds;  // those of inputs, then those of gradients
-  bool writes_inputs = false;
-  SmallVec<OutRule, 2> outs;
+  Ref<Graph> captured;               // (Compiled::dynamic) before passes
+  bool derived = false;              // from records of other sizes
+  bool underivable[2] = {};          // none could be derived from it, by one or by two dimensions
+  Text reason;                       // without a plan: why the function itself runs
+  bool out_of_memory = false;        // the record is not kept: the next call tries again
+  int64_t n_results = 0;             // `outs` has these, then the memories that the gradients need
+  Ref<CompiledGradients> gradients;  // empty: no result has gradients
+  SmallVec<int64_t, 1> spent;        // results whose history the function has freed
   SmallVec<GradRule, 1> grads;
   PointerMap outside;                // storages of parameters, state and constants
   SmallVec<Ref<Object>, 1> objects;  // that operators of the plan are called with
 };
 
 ModeGuard modes_now();
+// While it exists, the ctx has these modes.
+class ModeScope {
+ public:
+  explicit ModeScope(const ModeGuard& modes);
+  ~ModeScope();
+  ModeScope(const ModeScope&) = delete;
+
+ private:
+  const KeySet include_, exclude_;
+  const Dtype default_float_;
+};
 uint64_t mark_of_hooks(const Lock& locked, const Tensor& leaf);
 // Whether a gradient, of which the caller knows `refs` references, can be an input of the plan:
 // nothing else is in its memory.
@@ -183,6 +231,8 @@ const char* reason_against_memories(TensorSpan inputs);
 // Whether inputs of different storages share bytes, as two imports of one array.
 bool storages_overlap(TensorSpan inputs);
 
+// Fails: the call cannot be recorded.
+[[noreturn]] TT_COLD void refuse_record(const char* why);
 TensorList run_function(Compiled& f, TensorSpan inputs);
 // Runs the function and keeps a record of the call.
 TensorList record(Compiled& f, TensorSpan inputs);
@@ -192,9 +242,15 @@ bool holds_gradient(const CompiledRecord& r);
 void renew_gradients(CompiledRecord& r);
 // Gives the record the plan of a graph; the first n_outs outputs are results of the function.
 void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSpan inputs);
+// The plan of an optimized graph, with all outputs as results, but without feeds.
+void set_replay(Replay& r, const Graph& captured, const Ref<Graph>& optimized, int64_t n_outs);
+void add_feed(Replay& r, InputRule rule, bool written);
+// The record holds only as long as the objects of the graph are current.
+void keep_objects(CompiledRecord& r, const Graph& g);
 // Fails with BUFFER_TOO_SMALL, and sets *n_outs, if there are more than cap results.
 TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64_t cap,
                   int64_t* n_outs);
+TensorList run_replay(const Replay& r, TensorSpan inputs);
 // Derives a record for these inputs from those of other sizes. Returns NULL if it cannot.
 CompiledRecord* derive_record(Compiled& f, TensorSpan inputs);
 

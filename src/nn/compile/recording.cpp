@@ -1,5 +1,5 @@
 // A call of the function itself, captured: its guards and a plan, or why there is none.
-#include "nn/compile/record.h"
+#include "nn/compile/gradients.h"
 
 #include "autograd/node.h"
 #include "graph/capture.h"
@@ -9,6 +9,8 @@
 #include "modes/autocast.h"
 
 namespace TT_NS {
+
+void refuse_record(const char* why) { fail(TT_NOT_IMPLEMENTED, "{}", why); }
 
 namespace {
 
@@ -79,8 +81,6 @@ void visit_node(CaptureVisitor& visitor, const GraphNode& node) {
   for (const Tensor* t : v.inputs) v.ran_history |= t->grad_fn == &node;
 }
 
-[[noreturn]] TT_COLD void refuse(const char* why) { fail(TT_NOT_IMPLEMENTED, "{}", why); }
-
 // The bytes [*low, *high) that a value covers in its storage.
 void bytes_of(const IrValue& v, int64_t* low, int64_t* high) {
   int64_t reach = v.numel() ? 1 : 0;
@@ -99,7 +99,8 @@ void check_inputs(const Graph& g) {
     for (int32_t i = g.storages[storage].last_value; i >= 0; i = g.values[i].previous) {
       int64_t from, to;
       bytes_of(g.values[i], &from, &to);
-      if (from < low || to > high) refuse("the function reaches beyond an input, into its memory");
+      if (from < low || to > high)
+        refuse_record("the function reaches beyond an input, into its memory");
     }
   }
 }
@@ -114,7 +115,7 @@ int32_t first_in_memory(const Graph& captured, const Graph& g, int64_t i) {
   int32_t first = -1;
   for (int64_t k = 0; k < g.outputs.size(); k++) {
     if (k == i || !same_memory(captured, i, k)) continue;
-    if (!same_memory(g, i, k)) refuse("two results share memory, which a pass has divided");
+    if (!same_memory(g, i, k)) refuse_record("two results share memory, which a pass has divided");
     if (first < 0) first = int32_t(min(i, k));
   }
   return first;
@@ -127,7 +128,7 @@ int64_t result_in_memory(const Graph& captured, int64_t n_outs, int64_t i) {
   return -1;
 }
 
-void set_out(CompiledRecord& r, const Graph& captured, const Graph& g, int64_t i) {
+void set_out(Replay& r, const Graph& captured, const Graph& g, int64_t i) {
   const int32_t value = g.outputs[i];
   const IrValue& v = g.values[value];
   OutRule rule = {.kind = OutKind::kCopy, .value = value};
@@ -145,20 +146,14 @@ void set_out(CompiledRecord& r, const Graph& captured, const Graph& g, int64_t i
   r.outs.push_back(rule);
 }
 
-void add_feed(CompiledRecord& r, InputRule rule, bool written) {
-  rule.slot = plan_slot(*r.plan, false, r.feeds.size());
-  if (rule.slot->is_cpu() && rule.slot->dense())
-    rule.bytes = rule.slot->numel * rule.slot->item_size();
-  rule.written = written;
-  r.feeds.push_back(std::move(rule));
-}
 void set_feeds(CompiledRecord& r, const Graph& g, TensorSpan inputs) {
   const SmallVec<bool, 16> written = written_storages(g);
   const auto is_written = [&](int64_t k) { return written[g.values[g.inputs[k]].storage]; };
   for (const MemoryInput& m : memories_of(inputs)) {
     const bool writes = is_written(r.feeds.size());
     // Another thread may write there meanwhile, which copying the memory back would undo.
-    if (writes && m.has_gaps) refuse("inputs that are written have other memory between them");
+    if (writes && m.has_gaps)
+      refuse_record("inputs that are written have other memory between them");
     r.writes_inputs |= writes;
     add_feed(r, {.slot = {}, .input = m.input, .shift = m.shift}, writes);
   }
@@ -169,15 +164,31 @@ void set_feeds(CompiledRecord& r, const Graph& g, TensorSpan inputs) {
 
 }  // namespace
 
+void add_feed(Replay& r, InputRule rule, bool written) {
+  rule.slot = plan_slot(*r.plan, false, r.feeds.size());
+  if (rule.slot->is_cpu() && rule.slot->dense())
+    rule.bytes = rule.slot->numel * rule.slot->item_size();
+  rule.written = written;
+  r.feeds.push_back(std::move(rule));
+}
+
+void set_replay(Replay& r, const Graph& captured, const Ref<Graph>& graph, int64_t n_outs) {
+  check_inputs(*graph);
+  r.plan = new_plan(graph, nullptr, 0, n_outs);
+  for (int64_t i = 0; i < n_outs; i++) set_out(r, captured, *graph, i);
+}
+
 void set_plan(CompiledRecord& r, const Graph& captured, int64_t n_outs, TensorSpan inputs) {
   const Ref<Graph> graph = optimized(captured, kExactPasses);
   const Graph& g = *graph;
-  check_inputs(g);
-  r.plan = new_plan(graph, nullptr, 0, n_outs);
-  for (int64_t i = 0; i < n_outs; i++) set_out(r, captured, g, i);
+  set_replay(r, captured, graph, n_outs);
   set_feeds(r, g, inputs);
   for (const IrStorage& s : g.storages)
     if (s.tensor && s.role != IrRole::kInput) r.outside.add(s.tensor->storage);
+  keep_objects(r, g);
+}
+
+void keep_objects(CompiledRecord& r, const Graph& g) {
   for (const IrNode& n : g.nodes)
     for (const IrArg& a : n.args)
       if (a.kind == Value::kObject) r.objects.push_back(Ref<Object>::share(a.object.get()));
@@ -219,6 +230,8 @@ class Recording {
   void check_inputs_after();
   void finish(const TensorList& outs);
   void keep_guards();
+  bool finds_histories(const TensorList& outs);
+  TensorList gradients_of(const TensorList& outs);
   void make_plan(const TensorList& outs);
   void set_grads(const Graph& captured, int64_t n_outs);
 
@@ -227,7 +240,7 @@ class Recording {
   CompiledRecord& r_;
   Visitor visitor_ = {};
   SmallVec<const GraphNode*, 4> histories_;  // of inputs, before the call
-  SmallVec<TensorRef, 4> grads_;             // of r_.leaves, after the call
+  TensorList grads_;                         // of r_.leaves, after the call
 };
 
 void Recording::set_guards() {
@@ -259,29 +272,62 @@ void Recording::set_grads(const Graph& captured, int64_t n_outs) {
       rule.result = result_in_memory(captured, n_outs, rule.out);
       r_.grads.push_back(std::move(rule));
     } else if (grads_[i]->storage != guard.grad.storage) {
-      refuse("the function sets a gradient to a tensor that it has not computed");
+      refuse_record("the function sets a gradient to a tensor that it has not computed");
     }
   }
 }
 
-void Recording::make_plan(const TensorList& outs) {
-  SmallVec<const Tensor*, 8> outputs;
-  for (const TensorRef& t : outs) {
-    if (requires_grad(*t))
-      refuse(
-          "a result needs a gradient: compile the whole step, with backward, or turn "
-          "gradients off");
-    outputs.push_back(t.get());
+// Sorts the results that require gradients: those whose history the function has freed, and others.
+bool Recording::finds_histories(const TensorList& outs) {
+  bool found = false;
+  for (int64_t i = 0; i < outs.size(); i++) {
+    const Tensor& t = *outs[i];
+    if (!requires_grad(t)) continue;
+    if (!t.grad_fn) refuse_record("a result is a leaf that requires a gradient");
+    const Histories histories = look_into(t, inputs_);
+    if (histories.freed) {
+      r_.spent.push_back(i);
+      continue;
+    }
+    if (histories.watched)
+      refuse_record("the history of a result has hooks, or tensors that keep gradients");
+    found = true;
   }
-  for (const TensorRef& t : grads_)
-    if (t) outputs.push_back(t.get());
+  return found;
+}
+
+// The gradients of the results, recorded behind the call.
+TensorList Recording::gradients_of(const TensorList& outs) {
+  if (!r_.spent.empty()) refuse_record("the function has freed the history of some of its results");
+  ctx().graph->visitor = &visitor_;
+  TensorList grads = record_gradients(f_, r_, inputs_, outs);
+  if (!ctx().graph) refuse_record("a backward ended the capture that records it");
+  ctx().graph->visitor = nullptr;
+  for (OutsideGuard& guard : visitor_.tensors) r_.tensors.push_back(std::move(guard));
+  return grads;
+}
+
+void Recording::make_plan(const TensorList& outs) {
+  r_.n_results = outs.size();
+  const bool has_histories = num_captured_nodes() >= 0 && finds_histories(outs);
+  const TensorList grads = has_histories ? gradients_of(outs) : TensorList();
+  SmallVec<const Tensor*, 8> outputs;
+  const TensorList* const lists[] = {&outs, &grads, &grads_};
+  for (const TensorList* list : lists)
+    for (const TensorRef& t : *list)
+      if (t) outputs.push_back(t.get());
   Text reason;
   const Ref<Graph> captured = end_capture(outputs, &reason);
-  if (!captured) refuse(reason.c_str());
+  if (!captured) refuse_record(reason.c_str());
   forget_inputs(*captured);
+  number_inputs_first(*captured);
   if (visitor_.failed) fail(TT_OOM, "no memory for the guards of a compiled function");
-  set_plan(r_, *captured, outs.size(), inputs_);
-  set_grads(*captured, outs.size());
+  if (has_histories) {
+    set_plans(r_, *captured, inputs_);
+  } else {
+    set_plan(r_, *captured, outs.size(), inputs_);
+    set_grads(*captured, outs.size());
+  }
   if (f_.dynamic) r_.captured = captured;
 }
 
@@ -291,19 +337,21 @@ void Recording::check_inputs_after() {
     const Tensor& t = *inputs_[i];
     InputGuard& guard = r_.inputs[i];
     if (t.grad_fn != histories_[i])
-      refuse("an input is written while gradients are recorded: it has another history afterwards");
+      refuse_record(
+          "an input is written while gradients are recorded: it has another history afterwards");
     guard.becomes_leaf = requires_grad(t) && !guard.needs_grad;
-    if (guard.needs_grad && !requires_grad(t)) refuse("an input requires a gradient no longer");
+    if (guard.needs_grad && !requires_grad(t))
+      refuse_record("an input requires a gradient no longer");
   }
   for (const ModuleGuard& m : r_.modules)
     for (const SlotGuard& slot : m.slots)
       for (const Tensor* t : inputs_)
         if (t->storage == slot.storage)
-          refuse("an input is also a parameter or a buffer of a module");
+          refuse_record("an input is also a parameter or a buffer of a module");
   for (const LeafGuard& leaf : r_.leaves)
     for (const Tensor* t : inputs_)
       if (!leaf.replaced && t->storage == leaf.grad.storage)
-        refuse("an input has the memory of a gradient");
+        refuse_record("an input has the memory of a gradient");
 }
 
 void Recording::finish(const TensorList& outs) {
@@ -314,7 +362,7 @@ void Recording::finish(const TensorList& outs) {
       if (inputs_[i] == l.leaf.get()) l.input = i;
     if (l.input >= 0) l.leaf.reset();
   }
-  if (visitor_.ran_history) refuse("a backward goes on behind an input, in its history");
+  if (visitor_.ran_history) refuse_record("a backward goes on behind an input, in its history");
   make_plan(outs);
 }
 
@@ -352,10 +400,11 @@ TensorList Recording::run() {
   TensorList outs = run_function(f_, inputs_);
   keep_guards();
   try {
-    if (!ctx().graph) refuse("the function ended the capture that records it");
+    if (!ctx().graph) refuse_record("the function ended the capture that records it");
     finish(outs);
   } catch (...) {
     r_.plan.reset();
+    r_.gradients.reset();
     r_.captured.reset();
     r_.reason = Text(ctx().error.message);
     r_.out_of_memory = ctx().error.view.code == TT_OOM || visitor_.failed;

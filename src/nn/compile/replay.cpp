@@ -1,5 +1,5 @@
 // A call by the plan of a record.
-#include "nn/compile/record.h"
+#include "nn/compile/gradients.h"
 
 #include "autograd/node.h"
 #include "graph/plan/bind.h"
@@ -25,11 +25,11 @@ void make_leaves(const CompiledRecord& r, TensorSpan inputs) {
 // The tensors of a call: inputs of the function, and the gradients that are inputs of the plan.
 class Given {
  public:
-  Given(const CompiledRecord& r, TensorSpan inputs) : r_(r), inputs_(inputs) {
-    for (const InputRule& rule : r.feeds)
-      if (rule.leaf >= 0) grads_.push_back(grad_of(r.leaves[rule.leaf].of(inputs)));
-    first_grad_ = r.feeds.size() - grads_.size();
-  }
+  Given(const Replay& r, TensorSpan inputs, TensorList grads = {})
+      : r_(r),
+        inputs_(inputs),
+        grads_(std::move(grads)),
+        first_grad_(r.feeds.size() - grads_.size()) {}
   // The tensor in whose memory input k of the plan is.
   const Tensor& tensor(int64_t k) const {
     const InputRule& rule = r_.feeds[k];
@@ -40,11 +40,18 @@ class Given {
   bool overlaps(int64_t k) const;
 
  private:
-  const CompiledRecord& r_;
+  const Replay& r_;
   const TensorSpan inputs_;
-  SmallVec<TensorRef, 4> grads_;
-  int64_t first_grad_ = 0;
+  const TensorList grads_;
+  const int64_t first_grad_;
 };
+
+TensorList grads_before(const CompiledRecord& r, TensorSpan inputs) {
+  TensorList grads;
+  for (const InputRule& rule : r.feeds)
+    if (rule.leaf >= 0) grads.push_back(grad_of(r.leaves[rule.leaf].of(inputs)));
+  return grads;
+}
 
 bool Given::overlaps(int64_t k) const {
   const char *low, *high;
@@ -60,7 +67,7 @@ bool Given::overlaps(int64_t k) const {
 
 // Lets the plan use its input where it is, and returns whether it may. Inputs that share memory
 // with others are copied if the function writes any.
-bool bind_input(const CompiledRecord& r, const Given& given, int64_t k) {
+bool bind_input(const Replay& r, const Given& given, int64_t k) {
   SlotBinding& slot = r.plan->bound_inputs[k];
   if (TT_LIKELY(slot.placement < 0)) return false;
   char* const data = given.data(k);
@@ -106,7 +113,7 @@ TensorRef new_copied_out(const IrValue& v, Device device) {
   return new_alias(memory, v.sizes, v.strides, memory->storage->data, v.dtype);
 }
 
-TensorRef new_out(const CompiledRecord& r, const TensorList& outs, const Given& given) {
+TensorRef new_out(const Replay& r, const TensorList& outs, const Given& given) {
   const Graph& g = *r.plan->graph;
   const int64_t i = outs.size();
   const OutRule& rule = r.outs[i];
@@ -124,7 +131,7 @@ TensorRef new_out(const CompiledRecord& r, const TensorList& outs, const Given& 
   return new_copied_out(v, g.storages[v.storage].device);
 }
 
-void bind_output(const CompiledRecord& r, int64_t out, bool may, const Tensor& to) {
+void bind_output(const Replay& r, int64_t out, bool may, const Tensor& to) {
   SlotBinding& slot = r.plan->bound_outputs[out];
   if (TT_LIKELY(slot.placement < 0)) return;
   const bool binds = may && may_bind(*r.plan, slot, to.data);
@@ -145,7 +152,7 @@ bool is_at(const SlotBinding& slot, const Tensor& t) {
   return slot.placement >= 0 && slot.now == t.data;
 }
 
-void copy_out(const CompiledRecord& r, int64_t i, Tensor& to) {
+void copy_out(const Replay& r, int64_t i, Tensor& to) {
   if (!to.numel) return;
   if (TT_LIKELY(to.is_cpu() && to.dense())) {
     memcpy(to.data, r.plan->outputs[i], size_t(to.numel * to.item_size()));
@@ -188,28 +195,23 @@ void set_leaves(const CompiledRecord& r, TensorSpan inputs, TensorList& new_ones
   }
 }
 
-}  // namespace
+// ---- the parts of a replay ----
 
-TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64_t cap,
-                  int64_t* n_outs) {
-  const int64_t n = r.outs.size();
-  if (n > cap) {
-    *n_outs = n;
-    fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {}, there are {}", cap, n);
-  }
-  const MaskGuard no_grad(bit(kKeyAutograd));
-  atomic_fetch_add(&f.n_replays, 1, kRelaxed);
-  const Given given(r, inputs);
-  prepare_leaves(r, inputs);
+TensorList new_outs(const Replay& r, const Given& given) {
   TensorList outs;
-  outs.reserve(n);
-  for (int64_t i = 0; i < n; i++) outs.push_back(new_out(r, outs, given));
-  TensorList grads = new_grads(r, outs);
+  outs.reserve(r.outs.size());
+  for (int64_t i = 0; i < r.outs.size(); i++) outs.push_back(new_out(r, outs, given));
+  return outs;
+}
+void take_inputs(const Replay& r, const Given& given) {
   for (int64_t k = 0; k < r.feeds.size(); k++)
     if (!bind_input(r, given, k)) feed(r.feeds[k], given.tensor(k));
-  for (int64_t i = 0; i < n; i++) bind_output(r, i, r.outs[i].kind == OutKind::kCopy, *outs[i]);
-  bind_grads(r, grads);
-  run_plan(*r.plan, -1);
+}
+void bind_outs(const Replay& r, const TensorList& outs) {
+  for (int64_t i = 0; i < r.outs.size(); i++)
+    bind_output(r, i, r.outs[i].kind == OutKind::kCopy, *outs[i]);
+}
+void write_inputs(const Replay& r, const Given& given) {
   for (int64_t k = 0; k < r.feeds.size(); k++) {
     if (TT_LIKELY(!r.feeds[k].written)) continue;
     auto& t = const_cast<Tensor&>(given.tensor(k));
@@ -218,11 +220,54 @@ TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64
     if (!is_bound && !is_in_arena(*r.plan, t)) write_back(r.feeds[k], t);
     t.bump_version();
   }
-  for (int64_t i = 0; i < n; i++)
+}
+void copy_outs(const Replay& r, const TensorList& outs) {
+  for (int64_t i = 0; i < r.outs.size(); i++)
     if (is_copied(r.outs[i]) && !is_at(r.plan->bound_outputs[i], *outs[i]))
       copy_out(r, i, *outs[i]);
+}
+
+TensorList run_record(const CompiledRecord& r, TensorSpan inputs) {
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  const Given given(r, inputs, grads_before(r, inputs));
+  prepare_leaves(r, inputs);
+  TensorList outs = new_outs(r, given);
+  TensorList grads = new_grads(r, outs);
+  take_inputs(r, given);
+  bind_outs(r, outs);
+  bind_grads(r, grads);
+  run_plan(*r.plan, -1);
+  write_inputs(r, given);
+  copy_outs(r, outs);
   make_leaves(r, inputs);
   if (!r.grads.empty()) set_leaves(r, inputs, grads);
+  return outs;
+}
+
+}  // namespace
+
+TensorList run_replay(const Replay& r, TensorSpan inputs) {
+  const MaskGuard no_grad(bit(kKeyAutograd));
+  const Given given(r, inputs);
+  TensorList outs = new_outs(r, given);
+  take_inputs(r, given);
+  bind_outs(r, outs);
+  run_plan(*r.plan, -1);
+  copy_outs(r, outs);
+  return outs;
+}
+
+TensorList replay(Compiled& f, const CompiledRecord& r, TensorSpan inputs, int64_t cap,
+                  int64_t* n_outs) {
+  if (r.n_results > cap) {
+    *n_outs = r.n_results;
+    fail_arg(TT_BUFFER_TOO_SMALL, "outs", "outs has room for {}, there are {}", cap, r.n_results);
+  }
+  atomic_fetch_add(&f.n_replays, 1, kRelaxed);
+  if (TT_LIKELY(!r.gradients && r.spent.empty())) return run_record(r, inputs);
+  History history(r, inputs);
+  TensorList outs = run_record(r, inputs);
+  history.link(outs);
   return outs;
 }
 

@@ -1,5 +1,5 @@
 /* Compiled functions: training curves beside those of operators, guards, failures, threads. */
-#include "harness.h"
+#include "compiled.h"
 
 #include <pthread.h>
 
@@ -84,12 +84,6 @@ static void drop_net(Net* n) {
   tt_module_release(n->m);
 }
 
-#define TRY(call)                \
-  do {                           \
-    const tt_status s_ = (call); \
-    if (s_ != TT_OK) return s_;  \
-  } while (0)
-
 /* Keeps what a step makes from outliving it. */
 static tt_status compute_step(Net* net, tt_ctx* x, const tt_tensor* const* in, tt_tensor** loss) {
   tt_tensor *y, *rows, *params[64], *norm;
@@ -119,25 +113,6 @@ static tt_status step(void* user, tt_ctx* x, const tt_tensor* const* in, int64_t
   if (s == TT_OK) outs[0] = loss;
   *n_outs = s == TT_OK;
   return s;
-}
-
-static tt_compiled* compile(tt_fn fn, void* user, int64_t limit) {
-  const tt_compile_opts opts = {.set = TT_COMPILE_LIMIT, .limit = limit};
-  tt_compiled* f;
-  OK(tt_compile(c, fn, user, NULL, &opts, &f));
-  return f;
-}
-static tt_tensor* call(tt_compiled* f, const tt_tensor* const* in, int64_t n) {
-  tt_tensor* out = NULL;
-  int64_t n_outs;
-  OK(tt_compiled_call(c, f, in, n, &out, 1, &n_outs));
-  assert_int_equal(n_outs, 1);
-  return out;
-}
-static tt_compiled_info info_of(const tt_compiled* f) {
-  tt_compiled_info info;
-  OK(tt_compiled_get_info(c, f, &info));
-  return info;
 }
 
 static void same_bits(const char* what, const tt_tensor* a, const tt_tensor* b) {
@@ -654,7 +629,10 @@ static void test_gradients(void** state) {
   out = call(f, LIST(x));
   OK(tt_backward(c, sum_of(out), NULL));
   VALUES(grad_of(weight), 1, 2);
-  assert_non_null(strstr(info_of(f).reason, "needs a gradient"));
+  OK(tt_tensor_set_grad(c, weight, NULL));
+  OK(tt_backward(c, sum_of(call(f, LIST(x))), NULL));
+  VALUES(grad_of(weight), 1, 2);
+  assert_int_equal(info_of(f).n_replays, 1);
   for (round = 0; round < 3; round++) {
     OK(tt_tensor_set_grad(c, weight, NULL));
     for (k = 1; k <= 4; k++) {
@@ -667,7 +645,7 @@ static void test_gradients(void** state) {
   OK(tt_tensor_set_grad(c, weight, NULL));
   VALUES(call(f, LIST(x)), 3, 8);
   VALUES(call(f, LIST(x)), 3, 8);
-  assert_int_equal(info_of(f).n_replays, 1);
+  assert_int_equal(info_of(f).n_replays, 2);
   tt_compiled_release(f);
   tt_compiled_release(g);
 }

@@ -1036,7 +1036,7 @@ def test_a_module():
             want = m(x).tolist()
             tt.manual_seed(k)
             assert run(x).tolist() == want
-    out = compiled(x)  # a result that needs a gradient comes from the module itself
+    out = compiled(x)  # with gradients: test_compile_gradients.py
     out.sum().backward()
     assert m[0].weight.grad is not None
 

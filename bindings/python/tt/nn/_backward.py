@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable
 
 from .. import _ops
+from .._positions import note_read
 from .._tensor import Tensor
 from ..autograd import is_grad_enabled
 from ..autograd.function import Function
@@ -77,6 +78,7 @@ class Watch:
             places = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
         if not places:
             return values, False
+        note_read()  # a replay would not call the hooks
 
         def run(grads: Grads) -> list[Any]:
             full = [None] * len(values)
