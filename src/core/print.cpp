@@ -136,7 +136,10 @@ void Printer::format_columns() {
   };
   if (re_.real) {
     parts([](Column& c, double v, int64_t) { c.look(v); });
-    for (Column* c : {&re_, &im_}) c->scientific = opts_.is_scientific(c->low, c->high);
+    for (Column* c : {&re_, &im_}) {
+      const bool has_nonzero = c->low != 0;
+      c->scientific = has_nonzero && opts_.is_scientific(c->low, c->high);
+    }
   }
   const bool boolean = t_.dtype == Dtype::kBool;
   parts([&](Column& c, double v, int64_t i) { c.measure(v, i, boolean); });

@@ -34,11 +34,21 @@ def _str(self: Tensor, *, tensor_contents: str | None = None) -> str:
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:
-    """Returns the values of a tensor as a text whose lines after the first are indented."""
-    text = repr(self.detach().cpu())
+    """Returns the values of a tensor as a text whose lines after the first are indented. The lines
+    are shorter by the indent."""
+    if not self.numel():
+        return "[]"
+    shift = indent - len("tensor(")
+    narrow = {**print_options, "linewidth": max(print_options["linewidth"] - shift, 1)}
+    with printoptions(**narrow):
+        text = repr(self.detach().cpu())
     inside = text[text.index("(") + 1 : text.rindex("]") + 1] if "]" in text else text[7:-1]
     first, *lines = inside.splitlines()
-    shift = indent - len("tensor(")
     if shift < 0:
         lines = [line[-shift:] for line in lines]
     return "\n".join([first, *(" " * max(shift, 0) + line for line in lines)])
+
+
+def get_printoptions() -> dict[str, Any]:
+    """Returns what set_printoptions has set."""
+    return dict(print_options)

@@ -7,7 +7,6 @@ matrix is a bag of rows of the dense one, which its values multiply.
 from __future__ import annotations
 
 from math import prod
-from textwrap import indent
 from typing import Any, Callable, NamedTuple
 
 from . import _ops as ops
@@ -17,8 +16,9 @@ from ._interception import overridable
 from ._class_name import class_name
 from ._layout import layout as Layout
 from ._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
-from ._settings import broadcast_shapes
+from ._settings import broadcast_shapes, print_options
 from ._tensor import Tensor
+from ._tensor_str import _tensor_str
 from ._types import BY_NAME, Size, int64
 from ._types import device as Device
 from ._types import dtype as DType
@@ -464,8 +464,11 @@ class SparseTensor:
         margin = " " * len("tensor(")
         lines = []
         for name, part in self._shown_parts().items():
-            text = indent(repr(part.detach()), margin + " " * (len(name) + 1))
-            lines.append(f"{name}={text.lstrip()}")
+            prefix = f"{name}=tensor("
+            text = prefix + _tensor_str(part, len(margin) + len(prefix))
+            if not part.numel():
+                text += f", size={tuple(part.shape)}"
+            lines.append(text + ")")
         shown = f"tensor({(',' + chr(10) + margin).join(lines)}"
         facts = [f"size={tuple(self.shape)}", f"nnz={self._nnz()}"]
         if self.dtype not in (BY_NAME["float32"], BY_NAME["int64"], BY_NAME["bool"]):
@@ -477,7 +480,8 @@ class SparseTensor:
             shown += f",\n{margin}{facts.pop(0)}"
         for fact in facts:
             width = len(shown) - shown.rfind("\n") - 1
-            shown += f",\n{margin}{fact}" if width + len(fact) + 4 > 80 else f", {fact}"
+            fits = width + len(fact) + 4 <= print_options["linewidth"]
+            shown += f", {fact}" if fits else f",\n{margin}{fact}"
         return shown + ")"
 
 

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
 from . import _ops as ops
-from ._convert import is_number
 from ._create import as_tensor, is_array
+from ._layout import strided
 from ._limits import finfo
 from ._promotion import promote_types
 from ._tensor import Tensor
 from ._types import BY_NAME
 from ._types import device as Device
 from ._types import dtype as DType
+from .sparse import SparseTensor
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 # dtype -> (rtol, atol); all others are compared exactly
@@ -36,19 +37,23 @@ class Options:
         self,
         rtol: float | None,
         atol: float | None,
-        equal_nan: bool,
-        check_device: bool,
-        check_dtype: bool,
-        check_stride: bool,
+        equal_nan: bool = False,
+        check_device: bool = True,
+        check_dtype: bool = True,
+        check_stride: bool = False,
+        check_layout: bool = True,
     ) -> None:
-        if (rtol is None) != (atol is None):
-            lacking = "rtol" if rtol is None else "atol"
+        self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
+        self.check_device, self.check_dtype = check_device, check_dtype
+        self.check_stride, self.check_layout = check_stride, check_layout
+
+    def check_tolerances(self) -> None:
+        """Raises ValueError if one tolerance is given without the other."""
+        if (self.rtol is None) != (self.atol is None):
+            lacking = "rtol" if self.rtol is None else "atol"
             raise ValueError(
                 f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {lacking}."
             )
-        self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
-        self.check_device, self.check_dtype = check_device, check_dtype
-        self.check_stride = check_stride
 
     def tolerances(self, a: Tensor, b: Tensor) -> tuple[float, float]:
         """Returns (rtol, atol) for two tensors: the larger ones of their dtypes."""
@@ -78,7 +83,7 @@ def assert_close(
     rtol, atol: give both or neither; by default those of the dtype, 0 for integers and bool.
     equal_nan: nan equals nan. msg: replaces the message, or makes it from tt's.
     """
-    options = Options(rtol, atol, equal_nan, check_device, check_dtype, check_stride)
+    options = Options(rtol, atol, equal_nan, check_device, check_dtype, check_stride, check_layout)
     mismatch = difference(actual, expected, options, allow_subclasses)
     if mismatch is None:
         return
@@ -180,17 +185,16 @@ def difference(
     if type(a) is bool and type(b) is bool:
         return None if a is b else (f"Booleans mismatch: {a} is not {b}", "")
     are_numbers = is_plain_number(a) and is_plain_number(b)
+    if not are_numbers and not are_comparable(a, b, allow_subclasses):
+        raise TypeError(
+            f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}."
+        )
+    options.check_tolerances()
     if are_numbers and options.check_dtype and type(a) is not type(b):
         return f"The (d)types do not match: {type(a)} != {type(b)}.", ""
-    if not are_numbers and not (
-        is_tensor_like(a) and is_tensor_like(b) and isinstance(a, Tensor) == isinstance(b, Tensor)
-    ):
-        raise TypeError(
-            f"assert_close: cannot compare {type(a)} and {type(b)}: "
-            "must be tensors, numbers, or sequences or mappings of them"
-        )
-    if not allow_subclasses and type(a) is not type(b):
-        raise TypeError(f"assert_close: {type(a)} and {type(b)} must be of one class")
+    if isinstance(a, SparseTensor) or isinstance(b, SparseTensor):
+        text = sparse_difference(a, b, options)
+        return None if text is None else (text, "")
     if are_numbers:
         wide = BY_NAME["complex128" if complex in (type(a), type(b)) else "float64"]
         if not isinstance(a, float) and not isinstance(b, float) and wide.name == "float64":
@@ -219,22 +223,64 @@ def is_plain_number(x: Any) -> bool:
     return isinstance(x, numbers.Number)
 
 
-def is_tensor_like(x: Any) -> bool:
-    return isinstance(x, Tensor) or is_array(x) or is_number(x)
+def are_comparable(a: Any, b: Any, allow_subclasses: bool) -> bool:
+    """Returns whether both are tensors or both are arrays."""
+    kinds = (Tensor, SparseTensor)
+    if isinstance(a, kinds) and isinstance(b, kinds):
+        return allow_subclasses or type(a) is type(b)
+    if isinstance(a, kinds) or isinstance(b, kinds):
+        return False
+    same = type(a) is type(b) or allow_subclasses and isinstance(a, type(b))
+    return same and is_array(a) and is_array(b)
 
 
-def tensor_difference(a: Tensor, b: Tensor, options: Options) -> str | None:
-    """Describes how two tensors differ; None if they do not."""
+def fact_difference(a: Any, b: Any, options: Options) -> str | None:
+    """Describes the first attribute in which two tensors differ."""
     facts: list[tuple[str, Any, Any]] = [("shape", a.shape, b.shape)]
+    if options.check_layout:
+        facts.append(("layout", a.layout, b.layout))
+    if options.check_stride and a.layout is b.layout is strided:
+        facts.append(("stride()", a.stride(), b.stride()))
     if options.check_device:
         facts.append(("device", a.device, b.device))
     if options.check_dtype:
         facts.append(("dtype", a.dtype, b.dtype))
-    if options.check_stride:
-        facts.append(("stride()", a.stride(), b.stride()))
     for name, x, y in facts:
         if x != y:
             return f"The values for attribute '{name}' do not match: {x} != {y}."
+    return None
+
+
+def sparse_difference(a: Any, b: Any, options: Options) -> str | None:
+    """Describes how two tensors differ of which one is sparse: the first of their parts that do."""
+    text = fact_difference(a, b, options)
+    if text is not None:
+        return text
+    if a.layout != b.layout:
+        return tensor_difference(a.to_dense(), b.to_dense(), options)
+    layout = str(a.layout).rpartition("_")[2].upper()
+    if a._nnz() != b._nnz():
+        return (
+            f"The number of specified values in sparse {layout} tensors does not match: "
+            f"{a._nnz()} != {b._nnz()}"
+        )
+    others = b._shown_parts()
+    exact = Options(rtol=0, atol=0)
+    for name, part in a._shown_parts().items():
+        limits = options if name == "values" else exact
+        text = tensor_difference(part, others[name], limits, f"Sparse {layout} {name}")
+        if text is not None:
+            return text
+    return None
+
+
+def tensor_difference(
+    a: Tensor, b: Tensor, options: Options, identifier: str | None = None
+) -> str | None:
+    """Describes how two tensors differ; None if they do not. identifier: what they are."""
+    text = fact_difference(a, b, options)
+    if text is not None:
+        return text
     rtol, atol = options.tolerances(a, b)
     common = promote_types(a.dtype, b.dtype)
     if common.kind == "b":
@@ -254,10 +300,12 @@ def tensor_difference(a: Tensor, b: Tensor, options: Options) -> str | None:
         close = equal | (~infinite & (error <= atol + rtol * size))
     if bool(close.all()):
         return None
-    return described(a, b, close, rtol, atol)
+    return described(a, b, close, rtol, atol, identifier)
 
 
-def described(a: Tensor, b: Tensor, close: Tensor, rtol: float, atol: float) -> str:
+def described(
+    a: Tensor, b: Tensor, close: Tensor, rtol: float, atol: float, identifier: str | None
+) -> str:
     """Returns the message for the elements that are not close."""
     error, size = (a - b).abs(), b.abs()
     error = error.masked_fill(close, 0)
@@ -267,13 +315,16 @@ def described(a: Tensor, b: Tensor, close: Tensor, rtol: float, atol: float) -> 
     limits = ("", "") if exact else (f" (up to {atol} allowed)", f" (up to {rtol} allowed)")
     if not error.ndim:
         return (
-            f"Scalars are not {what}!\n\n"
+            f"{identifier or 'Scalars'} are not {what}!\n\n"
             f"Expected {b.item()} but got {a.item()}.\n"
             f"Absolute difference: {error.item()}{limits[0]}\n"
             f"Relative difference: {relative.item()}{limits[1]}"
         )
     n, total = int((~close).sum()), close.numel()
-    lines = [f"Tensor-likes are not {what}!\n", f"Mismatched elements: {n} / {total}"]
+    lines = [
+        f"{identifier or 'Tensor-likes'} are not {what}!\n",
+        f"Mismatched elements: {n} / {total}",
+    ]
     lines[-1] += f" ({n / total:.1%})"
     for name, values, limit in (("absolute", error, limits[0]), ("relative", relative, limits[1])):
         flat = values.reshape(-1)

@@ -343,6 +343,30 @@ def test_other_errors_of_assert_close():
         assert_close(1.0, 1.0, rtol=0.1)
     with pytest.raises(AssertionError, match="^mine$"):
         assert_close(1.0, 2.0, msg="mine")
+    with pytest.raises(TypeError, match="No comparison pair .* <class 'int'> and <class 'str'>"):
+        assert_close(1, "a", rtol=0.1)
+    with pytest.raises(TypeError, match="No comparison pair"):
+        assert_close(tt.ones(2), 1.0)
+
+
+def test_assert_close_of_sparse_tensors():
+    eye = tt.eye(3)
+    for convert in ("to_sparse", "to_sparse_csr", "to_sparse_csc"):
+        assert_close(getattr(eye, convert)(), getattr(eye, convert)())
+    assert_close(eye.to_sparse(), eye, check_layout=False)
+    halves = tt.sparse_coo_tensor([[0, 0], [1, 1]], [0.5, 0.5], (2, 2))
+    whole = tt.sparse_coo_tensor([[0], [1]], [1.0], (2, 2))
+    cases = [
+        (eye.to_sparse(), eye, "'layout' do not match: tt.sparse_coo != tt.strided"),
+        (eye.to_sparse(), (2 * eye).to_sparse(), "^Sparse COO values are not close!"),
+        (eye.to_sparse(), eye.flip(0).to_sparse(), "^Sparse COO indices are not equal!"),
+        (eye.to_sparse_csr(), (2 * eye).to_sparse_csr(), "^Sparse CSR values are not close!"),
+        (eye.to_sparse(), tt.ones(3, 3).to_sparse(), "specified values in sparse COO .*: 3 != 9"),
+        (halves, whole, "specified values in sparse COO tensors does not match: 2 != 1"),
+    ]
+    for actual, expected, text in cases:
+        with pytest.raises(AssertionError, match=text):
+            assert_close(actual, expected)
 
 
 def test_numbers_beyond_16_bits_become_infinite_when_they_are_assigned():

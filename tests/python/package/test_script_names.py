@@ -525,6 +525,8 @@ def test_print_options():
         assert str(x) == "tensor([  1.23, 100.00])"
         tt.set_printoptions(sci_mode=True)
         assert str(x) == "tensor([1.23e+00, 1.00e+02])"
+        assert str(tt.zeros(2)) == "tensor([0., 0.])"  # no nonzero number decides
+        assert tt._tensor_str.get_printoptions()["sci_mode"] is True
         tt.set_printoptions(profile="default")
         assert str(x) == "tensor([  1.2346, 100.0000])"
         tt.set_printoptions(threshold=5, edgeitems=1)

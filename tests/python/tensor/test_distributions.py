@@ -967,6 +967,36 @@ def test_gradients_of_samples_in_recorded_functions():
         assert tt.equal(slope(a), want)
 
 
+def test_cdf_at_the_ends_of_the_support():
+    one = tt.ones(())
+    made = [
+        D.LogNormal(0.0, 1.0),
+        D.Weibull(1.0, 2.0),
+        D.InverseGamma(3.0, 1.0),
+        D.TransformedDistribution(D.Normal(0.0, 1.0), [transforms.ExpTransform()]),
+    ]
+    for d in made:
+        assert d.cdf(0 * one) == 0 and d.cdf(one) > 0
+        with pytest.raises(ValueError):
+            d.log_prob(0 * one)
+    with pytest.raises(ValueError):
+        D.Weibull(1.0, 2.0).cdf(-one)
+    with pytest.raises(ValueError):
+        D.Kumaraswamy(2.0, 3.0).cdf(2 * one)
+
+
+def test_vectors_of_too_few_dims_are_refused():
+    with pytest.raises(ValueError, match="has 0 dims: must have at least 1"):
+        D.constraints.real_vector.check(tt.ones(()))
+
+
+def test_kl_of_binomials():
+    few, many = D.Binomial(5, 0.3), D.Binomial(7, 0.3)
+    assert D.kl_divergence(many, few) == float("inf") and D.kl_divergence(few, few) == 0
+    with pytest.raises(NotImplementedError):
+        D.kl_divergence(few, many)
+
+
 def test_rates_in_recorded_functions():
     draw = tt.compile(lambda rate: tt.poisson(rate))
     for _ in range(3):

@@ -685,6 +685,12 @@ def test_printing_coordinates():
         "tensor(indices=tensor([[0, 1],\n                       [2, 0]]),\n"
         "       values=tensor([3., 4.]),\n       size=(2, 3), nnz=2, layout=tt.sparse_coo)"
     )
+    lines = repr(tt.ones(16).to_sparse()).splitlines()
+    assert lines[0].endswith(" 13,") and lines[1] == " " * 24 + "14, 15]]),"
+    assert repr(tt.zeros(2, 0).to_sparse()) == (
+        "tensor(indices=tensor([], size=(2, 0)),\n       values=tensor([], size=(0,)),\n"
+        "       size=(2, 0), nnz=0, layout=tt.sparse_coo)"
+    )
 
 
 @pytest.mark.parametrize("name", ["isinf", "isposinf", "isneginf", "signbit", "positive"])

@@ -134,7 +134,7 @@ class Kumaraswamy(TransformedDistribution):
             AffineTransform(loc=1.0, scale=-1.0),
             PowerTransform(self.concentration1.reciprocal()),
         ]
-        super().__init__(Uniform(one * 0, one, validate_args=False), parts, validate_args)
+        super().__init__(Uniform(one * 0, one, validate_args), parts, validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Kumaraswamy:
         shape = tuple(batch_shape)

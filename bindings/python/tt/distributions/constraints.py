@@ -192,7 +192,10 @@ class Independent(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         satisfied = self.base_constraint.check(value)
-        for _ in range(min(self.reinterpreted_batch_ndims, satisfied.ndim)):
+        if satisfied.ndim < self.reinterpreted_batch_ndims:
+            dims = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+            raise ValueError(f"{self}: the value has {value.ndim} dims: must have at least {dims}")
+        for _ in range(self.reinterpreted_batch_ndims):
             satisfied = satisfied.all(-1)
         return satisfied
 

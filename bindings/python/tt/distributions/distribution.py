@@ -161,10 +161,12 @@ class Distribution:
     def _extended_shape(self, sample_shape: Shape = ()) -> tuple[int, ...]:
         return (*sample_shape, *self._batch_shape, *self._event_shape)
 
-    def _validate_sample(self, value: Any) -> None:
-        """Raises ValueError unless value is in the support and its shape fits."""
+    def _validate_sample(self, value: Any, support: Constraint | None = None) -> None:
+        """Raises ValueError unless value is in the support and its shape fits. support: by default
+        that of the distribution."""
         if not self._validate_args:
             return
+        support = self.support if support is None else support
         name = type(self).__name__
         if not isinstance(value, Tensor):
             raise ValueError(f"{name}: value must be a Tensor, not {type(value).__name__}")
@@ -178,9 +180,9 @@ class Distribution:
                     f"{name}: value has shape {list(given)}: must broadcast with {list(own)}"
                 )
         check_all(
-            self.support.check(value),
+            support.check(value),
             f"{name}: value must be within the support",
-            lambda: f"{name}: value is {value}: must be within the support {self.support}",
+            lambda: f"{name}: value is {value}: must be within the support {support}",
         )
 
     def __repr__(self) -> str:

@@ -140,6 +140,8 @@ def geometric(p: Geometric, q: Geometric) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def binomial(p: Binomial, q: Binomial) -> Tensor:
+    if bool((p.total_count < q.total_count).any()):
+        raise NotImplementedError("kl_divergence: Binomials of fewer trials than the other's")
     one_trial = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
     return (p.total_count * one_trial).masked_fill(p.total_count > q.total_count, inf)
 

@@ -182,7 +182,7 @@ class Pareto(Distribution):
     """The Pareto distribution: values of at least scale, with tail exponent alpha."""
 
     has_rsample = True
-    arg_constraints = {"scale": constraints.positive, "alpha": constraints.positive}
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
@@ -262,7 +262,8 @@ class Weibull(Distribution):
         return (k / self.scale).log() + (k - 1) * y.log() - y**k
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        """Returns the cumulative distribution function, also at 0, which is no value."""
+        self._validate_sample(value, constraints.nonnegative)
         return -(-((value / self.scale) ** self.concentration)).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -99,8 +99,11 @@ class TransformedDistribution(Distribution):
         return sign * (value - 0.5) + 0.5
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        return self.mirrored(self.base_dist.cdf(self._whole._inv_call(value)))
+        """Returns the cumulative distribution function, also at the ends of the support."""
+        x = self._whole._inv_call(value)
+        if self._validate_args:
+            self.base_dist._validate_sample(x)
+        return self.mirrored(self.base_dist.cdf(x))
 
     def icdf(self, value: Tensor) -> Tensor:
         return self._whole(self.base_dist.icdf(self.mirrored(value)))
