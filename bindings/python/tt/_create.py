@@ -177,6 +177,10 @@ def is_array(x: Any) -> bool:
     return numpy is not None and isinstance(x, numpy.ndarray)
 
 
+class NoNumbersError(TypeError, RuntimeError):
+    """The data of a tensor are no numbers."""
+
+
 def flattened(data: Any) -> tuple[list[int], list[Any]]:
     """Returns (shape, items in row-major order) of nested sequences."""
     shape: list[int] = []
@@ -213,7 +217,7 @@ def from_values(data: Any, dtype: DType | None) -> Tensor:
     kinds = set(map(type, items))
     for kind in kinds:
         if not issubclass(kind, (bool, int, float, complex, numbers.Number)):
-            raise TypeError(f"tensor(): the data must be numbers, not {kind.__name__}")
+            raise NoNumbersError(f"Could not infer dtype of {kind.__name__}: it is no number")
     if any(issubclass(kind, complex) for kind in kinds):
         code, stored, natural = "d", complex128, complex128 if wide else Defaults.complex
         if kind_of(dtype) in ("i", "f"):

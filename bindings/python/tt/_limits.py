@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from ._class_name import class_name
+from ._types import Defaults
 from ._types import dtype as DType
-from ._types import float32
 
 REAL = {"complex64": "float32", "complex128": "float64"}  # the dtype of their parts
 
@@ -35,7 +35,8 @@ class finfo:
     tiny: float
     dtype: str
 
-    def __init__(self, type: DType = float32) -> None:
+    def __init__(self, type: DType | None = None) -> None:
+        type = Defaults.float if type is None else type
         if not isinstance(type, DType):
             raise TypeError(f"finfo(): type must be a dtype, not {class_name(type)}")
         if type.name not in FINFO:

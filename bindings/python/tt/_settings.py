@@ -33,6 +33,8 @@ def set_default_dtype(d: dtype) -> None:
     and of threads that first use tt later. The complex default is complex128 with float64, else
     complex64."""
     instance(dtype_class, d, "set_default_dtype", "d")
+    if not d.is_floating_point:
+        raise TypeError(f"set_default_dtype: d is {d}: must be a floating-point dtype")
     configure("tt_ctx_set_default_dtype", c_int32(d.code))
     Defaults.float = d
     Defaults.complex = d.to_complex()

@@ -93,8 +93,8 @@ OF_GRAD = ("_kept_grad", "_sparse_grad", "_metadata_of_grad")  # attributes that
 class Tensor(Arithmetic, TensorLayout):
     """An n-dimensional array with automatic differentiation.
 
-    Tensor(2, 3) and Tensor(x.shape) are uninitialised float32. Tensor(data) has the values of data
-    as float32. Tensor(tensor) is an alias, for subclasses.
+    Tensor(2, 3) and Tensor(x.shape) are uninitialised, Tensor(data) has the values of data, all of
+    the default dtype. Tensor(tensor) is an alias, for subclasses.
 
     Functions, methods and operators on a subclass return the subclass, unless it is defined with
     plain_results=True, as Parameter is.
@@ -118,7 +118,7 @@ class Tensor(Arithmetic, TensorLayout):
             raise TypeError("Tensor() takes sizes or one sequence; tt.tensor() takes a number")
         from ._create import tensor
 
-        return tensor(data[0], dtype=FLOAT32, device=device).as_subclass(cls)
+        return tensor(data[0], dtype=Defaults.float, device=device).as_subclass(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass

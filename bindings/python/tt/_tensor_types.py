@@ -8,8 +8,10 @@ from typing import Any
 
 from . import _ops
 from ._create import tensor
+from ._layout import strided
 from ._tensor import Tensor
 from ._types import BY_NAME, Size
+from ._types import device as Device
 from ._types import dtype as DType
 
 
@@ -18,6 +20,11 @@ class OfDtype(type):
 
     dtype: DType
     device_type: str
+    layout = strided
+
+    @property
+    def is_cuda(cls) -> bool:
+        return cls.device_type == "cuda"
 
     def __instancecheck__(cls, x: object) -> bool:
         if not isinstance(x, Tensor) or x.dtype is not cls.dtype:
@@ -32,7 +39,11 @@ class TypedTensor(metaclass=OfDtype):
     def __init_subclass__(cls, dtype: str, device_type: str = "cpu") -> None:
         cls.dtype, cls.device_type = BY_NAME[dtype], device_type
 
-    def __new__(cls, *data: Any) -> Any:
+    def __new__(cls, *data: Any, device: Device | str | None = None) -> Any:
+        if device is not None and Device(device).type != cls.device_type:
+            raise ValueError(
+                f"{cls.__name__}(): device is {device}: the class makes tensors on {cls.device_type}"
+            )
         if len(data) == 1 and isinstance(data[0], Tensor):
             if not isinstance(data[0], cls):
                 raise TypeError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import pickletools
 import struct
 import sys
 import zipfile
@@ -64,22 +65,32 @@ ADVICE = (
 )
 
 
-def malformed(message: str) -> errors.FormatError:
-    """Returns the exception for a malformed file."""
-    error = errors.FormatError(message)
+def coded(error: Any) -> Any:
+    """Gives an exception for a malformed file its status."""
     error.code = Status(8)  # FORMAT
     return error
+
+
+def malformed(message: str) -> errors.FormatError:
+    """Returns the exception for a malformed file."""
+    return coded(errors.FormatError(message))
 
 
 class UnsafeFileError(errors.FormatError, pickle.UnpicklingError):
     """A file names what only weights_only=False creates."""
 
 
+class UnknownFileError(errors.FormatError, pickle.UnpicklingError):
+    """A file is of no format that tt reads."""
+
+
+class EmptyFileError(errors.FormatError, EOFError):
+    """A file has no bytes."""
+
+
 def unsafe(message: str) -> UnsafeFileError:
     """Returns the exception for a file that needs weights_only=False."""
-    error = UnsafeFileError(message)
-    error.code = Status(8)  # FORMAT
-    return error
+    return coded(UnsafeFileError(message))
 
 
 # ---- writing ----
@@ -260,11 +271,23 @@ def rebuild_tensor(
     negative view of its storage."""
     with no_grad():
         view = storage.elements.as_strided(tuple(size), tuple(stride), offset).detach()
-        if metadata and metadata.get("conj"):
-            view = view.conj()
-        if metadata and metadata.get("neg"):
-            view = -view
+        if metadata and (metadata.get("conj") or metadata.get("neg")):
+            view = computed_view(storage, view, metadata)
     return view.requires_grad_() if requires_grad else view
+
+
+def computed_view(storage: TypedStorage, view: Tensor, metadata: Any) -> Tensor:
+    """Returns a copy of the conjugate or the negative of a view, whose elements a storage of a file
+    before version 1.6 gets later."""
+
+    def elements() -> Tensor:
+        part = view.conj() if metadata.get("conj") else view
+        return -part if metadata.get("neg") else part
+
+    made = elements()
+    if hasattr(storage, "when_filled"):
+        storage.when_filled.append(lambda: made.copy_(elements()))
+    return made
 
 
 def rebuild_plain_tensor(storage: TypedStorage, offset: int, size: Any, stride: Any) -> Tensor:
@@ -460,11 +483,34 @@ def unpickle(text: Any, weights_only: bool, load_storage: Any) -> Any:
         raise malformed(f"load: the pickle is malformed: {error!r}") from error
 
 
+def opened_archive(path: Any) -> zipfile.ZipFile:
+    """Opens a zip archive. Raises FormatError if it is none."""
+    try:
+        return zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        raise malformed(f"load: {path}: {error}") from error
+
+
+def unsafe_names(text: bytes) -> list[str]:
+    """Returns the names in a pickle that weights_only=True refuses."""
+    strings: list[str] = []
+    found: set[str] = set()
+    for op, arg, _ in pickletools.genops(text):
+        if "UNICODE" in op.name:
+            strings.append(str(arg))
+        if op.name == "GLOBAL":
+            found.add(str(arg).replace(" ", "."))
+        if op.name == "STACK_GLOBAL":
+            found.add(".".join(strings[-2:]))
+    storages = {f"torch.{name}" for name in BY_STORAGE} | {"torch.storage.UntypedStorage"}
+    return sorted(found - set(ALLOWED) - set(safe) - storages)
+
+
 def read_archive(path: Any, map_location: Any, weights_only: bool) -> Any:
     """Loads the object of a zip archive of torch.save."""
     relocate = relocation(map_location)
     kept: dict[str, TypedStorage] = {}
-    with zipfile.ZipFile(path) as archive:
+    with opened_archive(path) as archive:
         root = next(
             (n[: -len("data.pkl")] for n in archive.namelist() if n.endswith("data.pkl")), None
         )
@@ -507,7 +553,7 @@ def swapped(data: bytes, dtype: Any) -> bytes:
 def read_legacy(path: Any, map_location: Any, weights_only: bool) -> Any:
     """Loads the object of a file that PyTorch before 1.6 wrote."""
     relocate = relocation(map_location)
-    waiting: dict[str, tuple[TypedStorage, Tensor]] = {}
+    waiting: dict[str, tuple[Any, Tensor]] = {}
 
     def load_storage(
         dtype_name: Any, key: str, location: str, n: int, view: Any = None
@@ -517,7 +563,9 @@ def read_legacy(path: Any, map_location: Any, weights_only: bool) -> Any:
             raise malformed(f"load: {path} is too short for {n} elements of {dtype.name}")
         if key not in waiting:
             elements = from_bytes(bytes(n * dtype.itemsize), dtype, (n,))
-            waiting[key] = relocate(TypedStorage(elements), location), elements
+            storage: Any = relocate(TypedStorage(elements), location)
+            storage.when_filled = []
+            waiting[key] = storage, elements
         return waiting[key][0]
 
     with open(path, "rb") as file:
@@ -534,4 +582,8 @@ def read_legacy(path: Any, map_location: Any, weights_only: bool) -> Any:
                 raise malformed(f"load: {path} ends too early")
             if data:
                 storage.elements.copy_(frombuffer(data, dtype=elements.dtype))
+        with no_grad():
+            for storage, _ in waiting.values():
+                for fill in storage.when_filled:
+                    fill()
     return obj

@@ -77,11 +77,12 @@ class Generator(GeneratorHandle):
         """Returns the state: 16 bytes."""
         return from_bytes(STATE.pack(*super().get_state()), BY_NAME["uint8"], (STATE.size,))
 
-    def set_state(self, new_state: Tensor) -> None:  # type: ignore[override]
-        """Sets the state to a result of get_state()."""
+    def set_state(self, new_state: Tensor) -> Generator:  # type: ignore[override]
+        """Sets the state to a result of get_state(). Returns self."""
         if not isinstance(new_state, Tensor) or new_state.nbytes != STATE.size:
             raise TypeError(f"set_state(): the state must be a Tensor of {STATE.size} bytes")
         super().set_state(STATE.unpack(new_state._bytes()))
+        return self
 
     def __reduce__(self) -> Any:
         return restored, (str(self.device), self.get_state())
@@ -140,8 +141,8 @@ class DefaultGenerator:
     def get_state(self) -> Tensor:
         return thread_generator().get_state()
 
-    def set_state(self, new_state: Tensor) -> None:
-        thread_generator().set_state(new_state)
+    def set_state(self, new_state: Tensor) -> Generator:
+        return thread_generator().set_state(new_state)
 
 
 default_generator = DefaultGenerator()

@@ -11,28 +11,39 @@ import shutil
 import tempfile
 from collections import Counter, OrderedDict
 from contextlib import AbstractContextManager, contextmanager
+from enum import Enum
 from typing import IO, Any, Callable, Iterator
 
 from . import _types
 from ._absent import absent_class
 from ._handles import StateDictHandle, torch_load, torch_save
 from ._tensor import Tensor
-from ._torch_files import ADVICE, LEGACY_START, malformed, read_archive, read_legacy, unsafe
-from ._torch_files import relocation, safe, write_archive
-from .errors import FileError, FormatError
+from ._torch_files import ADVICE, LEGACY_START, EmptyFileError, UnknownFileError
+from ._torch_files import coded, malformed, opened_archive, read_archive, read_legacy, unsafe
+from ._torch_files import relocation, safe, unsafe_names, write_archive
+from .errors import FileError, FormatError, UnimplementedError
 from .nn.parameter import Parameter
 from .safetensors import safe_open, save_file
 from .storage import TypedStorage
 
 DEFAULT_PROTOCOL = 2  # of pickle, as PyTorch's
 __all__ = [
+    "LoadEndianness",
     "MAP_LOCATION",
+    "SourceChangeWarning",
     "add_safe_globals",
     "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
+    "location_tag",
     "safe_globals",
     "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
 ]
 
 PyTorchFileReader = absent_class("PyTorchFileReader", "read PyTorch's files by tt.load")
@@ -99,7 +110,8 @@ def is_of_others(x: Any) -> bool:
     """Returns whether x is a container of a class of the application, which JSON cannot restore."""
     if type(x) in (dict, list, tuple, OrderedDict, _types.Size):
         return False
-    return isinstance(x, (dict, list, tuple)) and not type(x).__module__.startswith("tt.")
+    named = hasattr(x, "_fields") or not type(x).__module__.startswith("tt.")
+    return isinstance(x, (dict, list, tuple)) and named
 
 
 def sequence_kind(x: list[Any] | tuple[Any, ...]) -> str:
@@ -227,7 +239,7 @@ def load(
     map_location: Any = None,
     pickle_module: Any = None,
     *,
-    weights_only: bool = True,
+    weights_only: bool | None = None,
     mmap: bool = False,
     **pickle_load_args: Any,
 ) -> Any:
@@ -240,10 +252,14 @@ def load(
         another device. None: the CPU.
     weights_only: creates only tensors, numbers, strings, containers, and objects of
     add_safe_globals: runs no code of a file. False: creates any object, such as whole modules, with
-        Python's pickle. A file can then run any code.
+        Python's pickle. A file can then run any code. None: True, but False beside pickle_module.
     mmap: tensors are read-only views of a safetensors file; ignored for PyTorch's files.
     Raises FileError or FormatError.
     """
+    if pickle_module is not None and weights_only:
+        raise RuntimeError("load: weights_only=True takes no pickle_module")
+    if weights_only is None:
+        weights_only = pickle_module is None
     if hasattr(f, "read"):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "saved")
@@ -252,6 +268,8 @@ def load(
             return load(path, map_location, weights_only=weights_only)
     with open_file(f) as file:
         start = file.read(len(LEGACY_START))
+    if not start:
+        raise coded(EmptyFileError(f"load: {f} is empty"))
     if start.startswith(ZIP_MAGIC):
         return load_archive(f, map_location, weights_only)
     if start == LEGACY_START:
@@ -262,9 +280,8 @@ def load(
             structure = opened.metadata().get(KEY)
     except FormatError as error:
         explain(f, start)
-        raise malformed(
-            f"load: {f} is neither a file of save nor a safetensors file: {error}"
-        ) from error
+        text = f"load: {f} is neither a file of save nor a safetensors file: {error}"
+        raise coded(UnknownFileError(text)) from error
     return arranged(tensors, structure, map_location)
 
 
@@ -272,10 +289,15 @@ class MissingFileError(FileError, FileNotFoundError):
     """There is no file of this name."""
 
 
+class FolderError(FileError, IsADirectoryError):
+    """The name is that of a folder."""
+
+
 def explain(path: Any, start: bytes) -> None:
     """Raises FormatError for files of known but unsupported formats."""
     if start[:1] == b"\x80" and start[1:2] in (b"\2", b"\3", b"\4", b"\5"):
-        raise malformed(f"load: {path} is a plain pickle, not a file of save: use pickle.load")
+        text = f"load: {path} is a plain pickle, not a file of save: use pickle.load"
+        raise coded(UnknownFileError(text))
     if is_tar(path):
         raise malformed(
             f"load: {path} is a tar file of PyTorch before 0.1.10, which tt cannot read"
@@ -287,6 +309,8 @@ def open_file(path: Any) -> IO[bytes]:
         raise TypeError(f"load: f must be a path or a file object, not {type(path).__name__}")
     try:
         return open(path, "rb")
+    except IsADirectoryError as error:
+        raise FolderError(f"load: {error}") from error
     except FileNotFoundError as error:
         raise MissingFileError(f"load: {error}") from error
     except OSError as error:
@@ -372,6 +396,60 @@ def safe_globals_block(given: list[Any]) -> Iterator[None]:
 def safe_globals(safe_globals: list[Any]) -> AbstractContextManager[None]:
     """Applies add_safe_globals within a block."""
     return safe_globals_block(safe_globals)
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """Returns the names in a file that load refuses unless they are given to add_safe_globals."""
+    with opened_archive(f) as archive:
+        found = [name for name in archive.namelist() if name.endswith("data.pkl")]
+        if not found:
+            raise malformed(f"get_unsafe_globals_in_checkpoint: {f} has no data.pkl")
+        return unsafe_names(archive.read(found[0]))
+
+
+# ---- PyTorch's names ----
+
+
+class LoadEndianness(Enum):
+    """The byte order of files that do not say theirs."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+class SourceChangeWarning(Warning):
+    """Warned by PyTorch about modules whose source changed; tt does not compare sources."""
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """Returns None: files without a byte order are read as little-endian."""
+    return None
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Accepts None and little-endian, as which tt reads files without a byte order."""
+    if endianness not in (None, LoadEndianness.LITTLE):
+        raise UnimplementedError(f"set_default_load_endianness: {endianness}: must be LITTLE")
+
+
+def get_crc32_options() -> bool:
+    """Returns True: save writes the checksums of entries."""
+    return True
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Does nothing: save writes the checksums of entries."""
+
+
+def location_tag(storage: Any) -> str:
+    """Returns the device of a storage as files name it, such as "cuda:0"."""
+    return str(storage.device)
+
+
+def default_restore_location(storage: Any, location: Any) -> Any:
+    """Returns the storage on the device of a location: for functions that are a map_location."""
+    return relocation(location)(storage, "cpu")
 
 
 def __dir__() -> list[str]:

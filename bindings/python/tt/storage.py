@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any, Iterator
 
+from ._class_name import class_name
 from ._hints import Self
 from ._tensor import Tensor
 from ._types import BY_NAME
@@ -112,7 +113,12 @@ class Storage:
         return type(self)(self.elements.cuda(device))
 
     def __repr__(self) -> str:
-        return f"<tt.storage.{type(self).__name__} of {len(self)} elements on {self.device}>"
+        name = f"{class_name(self)}({self._facts()}device={self.device})"
+        return "\n".join([*(f" {x}" for x in self.tolist()), f"[{name} of size {len(self)}]"])
+
+    def _facts(self) -> str:
+        """Returns what the text says beside the device."""
+        return ""
 
 
 class UntypedStorage(Storage):
@@ -149,6 +155,9 @@ class UntypedStorage(Storage):
 
 class TypedStorage(Storage):
     """The elements of a storage."""
+
+    def _facts(self) -> str:
+        return f"dtype={self.dtype}, "
 
     @property
     def dtype(self) -> DType:

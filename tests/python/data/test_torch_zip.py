@@ -317,7 +317,60 @@ def test_legacy_files(tmp_path):
         tt.load(legacy_file(path, body=b"cos\nsystem\nX\x04\x00\x00\x00true\x85R."))
 
 
+def test_conjugates_in_legacy_files(tmp_path):
+    """A file has the elements of storages behind the tensors that are computed from them."""
+    body = (
+        b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storage"
+        b"ctorch\nComplexFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01NtQ"
+        b"K\x00K\x01\x85K\x01\x85\x89ccollections\nOrderedDict\n)R"
+        b"}(X\x04\x00\x00\x00conj\x88X\x03\x00\x00\x00neg\x88utR."
+    )
+    path = legacy_file(tmp_path / "old.pth", storages=((b"0", 1),), body=body)
+    assert tt.load(path).tolist() == [1j]  # -conj(0 + 1j)
+
+
+def test_named_tuples_of_tt_keep_their_classes(tmp_path):
+    packed = nn.utils.rnn.pack_sequence([tt.ones(2), tt.ones(1)])
+    tt.save([packed, tt.eye(2).max(0)], tmp_path / "x")
+    back = tt.load(tmp_path / "x", weights_only=False)
+    assert type(back[0]) is type(packed) and back[0].batch_sizes.tolist() == [2, 1]
+    assert back[1].values.tolist() == [1, 1]
+
+
+def test_names_in_a_file(tmp_path):
+    tt.save({"point": Point(tt.ones(2), 3)}, tmp_path / "x")
+    found = tt.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "x")
+    assert found == [f"{Point.__module__}.Point"]
+    tt.save({"x": tt.ones(2)}, tmp_path / "y")
+    assert tt.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "y") == []
+
+
+def test_pickle_modules(tmp_path):
+    tt.save(nn.Linear(1, 2), tmp_path / "x")
+    assert isinstance(tt.load(tmp_path / "x", pickle_module=pickle), nn.Linear)
+    with pytest.raises(RuntimeError, match="takes no pickle_module"):
+        tt.load(tmp_path / "x", pickle_module=pickle, weights_only=True)
+
+
+def test_restoring_locations(tmp_path):
+    tt.save({"x": tt.ones(2)}, tmp_path / "x")
+    restore = tt.serialization.default_restore_location
+    back = tt.load(tmp_path / "x", map_location=lambda storage, place: restore(storage, "cpu"))
+    assert back["x"].tolist() == [1, 1]
+
+
 def test_other_files_are_refused_with_a_reason(tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    with pytest.raises(EOFError):
+        tt.load(tmp_path / "empty")
+    (tmp_path / "words").write_bytes(b"hello world")
+    with pytest.raises(pickle.UnpicklingError):
+        tt.load(tmp_path / "words")
+    with pytest.raises(IsADirectoryError):
+        tt.load(tmp_path)
+    (tmp_path / "cut").write_bytes(b"PK\3\4 and no more")
+    with pytest.raises(tt.errors.FormatError):
+        tt.load(tmp_path / "cut", weights_only=False)
     (tmp_path / "x.pkl").write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(ValueError, match="plain pickle.*pickle.load"):
         tt.load(tmp_path / "x.pkl")

@@ -203,6 +203,12 @@ def test_classes_of_dtypes():
     assert tt.LongTensor(x.shape).shape == (2,) and tt.BoolTensor([0, 1]).tolist() == [False, True]
     assert tt.LongTensor([1.7]).tolist() == [1]
     assert tt.FloatTensor(x).data_ptr() == x.data_ptr()
+    assert tt.IntTensor([1], device="cpu").dtype is tt.int32 and tt.IntTensor(
+        device="cpu"
+    ).shape == (0,)
+    assert tt.IntTensor.layout is tt.strided and not tt.IntTensor.is_cuda
+    with pytest.raises(ValueError, match="makes tensors on cpu"):
+        tt.IntTensor([1], device="meta")
     for wrong in (lambda: tt.FloatTensor(x.long()), lambda: tt.LongTensor(3.5)):
         with pytest.raises(TypeError):
             wrong()
@@ -347,6 +353,39 @@ def test_other_errors_of_assert_close():
         assert_close(1, "a", rtol=0.1)
     with pytest.raises(TypeError, match="No comparison pair"):
         assert_close(tt.ones(2), 1.0)
+
+
+def test_data_that_are_no_numbers():
+    for wrong in ({1}, None, "a", object(), {"a": 1}.keys(), iter([1])):
+        for kind in (TypeError, RuntimeError):
+            with pytest.raises(kind):
+                tt.tensor(wrong)
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
+        tt.autograd.Variable([1.0])
+    assert tt.autograd.Variable(tt.ones(1), volatile=True).tolist() == [1.0]
+
+
+def test_what_follows_the_default_dtype():
+    try:
+        tt.set_default_dtype(tt.float64)
+        assert tt.Tensor([1, 2]).dtype is tt.Tensor(2).dtype is tt.float64
+        assert tt.finfo().dtype == "float64"
+    finally:
+        tt.set_default_dtype(tt.float32)
+    assert tt.finfo().dtype == "float32"
+    for wrong in (tt.int64, tt.complex64, tt.bool):
+        with pytest.raises(TypeError, match="must be a floating-point dtype"):
+            tt.set_default_dtype(wrong)
+
+
+def test_storages_and_generators():
+    assert repr(tt.FloatStorage([1, 2])) == (
+        " 1.0\n 2.0\n[tt.storage.TypedStorage(dtype=tt.float32, device=cpu) of size 2]"
+    )
+    text = repr(tt.ones(1).untyped_storage())
+    assert text.endswith("\n 63\n[tt.storage.UntypedStorage(device=cpu) of size 4]")
+    g = tt.Generator()
+    assert g.set_state(g.get_state()) is g
 
 
 def test_assert_close_of_sparse_tensors():
