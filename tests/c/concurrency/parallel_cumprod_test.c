@@ -69,6 +69,13 @@ static void check_complex(const tt_tensor* t, const tt_tensor* products, int64_t
   }
   free(product);
 }
+/* The sign of a nan follows from the order of two factors, which compilers choose. */
+static tt_tensor* with_equal_nans(tt_ctx* x, const tt_tensor* t) {
+  tt_tensor *is_nan, *out;
+  DO(tt_isnan(x, t, &is_nan));
+  DO(tt_masked_fill_f64(x, t, is_nan, NAN, &out));
+  return out;
+}
 static void multiply_up(tt_ctx* x, const tt_tensor* t, Bytes* b) {
   const tt_dtype dtype = tt_tensor_dtype(t);
   const int64_t ndim = tt_tensor_ndim(t);
@@ -81,6 +88,7 @@ static void multiply_up(tt_ctx* x, const tt_tensor* t, Bytes* b) {
     if (alone(x) && (dtype == TT_C64 || dtype == TT_C128))
       check_complex(t, products, shape[d], inner);
     else if (alone(x)) check_real(t, products, shape[d], inner);
+    if (dtype <= TT_F64 && dtype >= TT_F16) products = with_equal_nans(x, products);
     keep(b, products);
   }
 }
