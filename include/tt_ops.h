@@ -4912,7 +4912,7 @@ tt_status tt_adaptive_avg_pool3d(tt_ctx *c, const tt_tensor *self, const int64_t
 
 /* Returns the p-th root of the sum of the p-th powers of each window of the last dimension.
      input: (N, C, L) or (C, L)
-     norm_type: p, not 0
+     norm_type: p, not 0; inf: the largest magnitude, -inf: the smallest
      kernel_size: sizes of a window, or one number for all
      stride: step between windows; default: kernel_size
      ceil_mode: whether the number of windows is rounded up instead of down */
@@ -4931,7 +4931,7 @@ tt_status tt_lp_pool1d(tt_ctx *c, const tt_tensor *input, double norm_type,
 
 /* Returns the p-th root of the sum of the p-th powers of each window of the last two dimensions.
      input: (N, C, H, W) or (C, H, W)
-     norm_type: p, not 0
+     norm_type: p, not 0; inf: the largest magnitude, -inf: the smallest
      kernel_size: sizes of a window, or one number for all
      stride: step between windows; default: kernel_size
      ceil_mode: whether the number of windows is rounded up instead of down */
@@ -4951,7 +4951,7 @@ tt_status tt_lp_pool2d(tt_ctx *c, const tt_tensor *input, double norm_type,
 /* Returns the p-th root of the sum of the p-th powers of each window of the last three
    dimensions.
      input: (N, C, D, H, W) or (C, D, H, W)
-     norm_type: p, not 0
+     norm_type: p, not 0; inf: the largest magnitude, -inf: the smallest
      kernel_size: sizes of a window, or one number for all
      stride: step between windows; default: kernel_size
      ceil_mode: whether the number of windows is rounded up instead of down */

@@ -4,6 +4,7 @@
 #include "ops/elementwise.h"
 #include "ops/image.h"
 #include "ops/index/nest.h"
+#include <cmath>
 
 namespace TT_NS::impl {
 
@@ -51,23 +52,46 @@ static PerDim lp_kernel(const Tensor& input, double norm_type, Ints kernel_size,
   return PerDim(kernel_size, dims, "kernel_size", 1, 1);
 }
 
+// The norms of windows. An infinite norm is its limit: the largest magnitude of a window, or for
+// -infinity the smallest. mean_of and max_of pool a tensor by the operators of these dimensions.
+template <class MeanOf, class MaxOf>
+static TensorRef norm_of_windows(const Tensor& input, double norm_type, const PerDim& kernel,
+                                 MeanOf mean_of, MaxOf max_of) {
+  if (!std::isinf(norm_type)) {
+    TensorRef power = op::pow(input, Scalar(norm_type));
+    return root_of_mean(*mean_of(*power), norm_type, kernel);
+  }
+  TensorRef magnitude = op::abs(input);
+  if (norm_type > 0) return max_of(*magnitude);
+  return op::neg(*max_of(*op::neg(*magnitude)));
+}
+
 TensorRef lp_pool1d(Call, const Tensor& input, double norm_type, Ints kernel_size, Ints stride,
                     bool ceil_mode) {
   const PerDim kernel = lp_kernel(input, norm_type, kernel_size, 1);
-  TensorRef power = op::pow(input, Scalar(norm_type));
-  return root_of_mean(*op::avg_pool1d(*power, kernel, stride, {}, ceil_mode), norm_type, kernel);
+  auto mean_of = [&](const Tensor& t) { return op::avg_pool1d(t, kernel, stride, {}, ceil_mode); };
+  auto max_of = [&](const Tensor& t) {
+    return op::max_pool1d(t, kernel, stride, {}, {}, ceil_mode);
+  };
+  return norm_of_windows(input, norm_type, kernel, mean_of, max_of);
 }
 TensorRef lp_pool2d(Call, const Tensor& input, double norm_type, Ints kernel_size, Ints stride,
                     bool ceil_mode) {
   const PerDim kernel = lp_kernel(input, norm_type, kernel_size, 2);
-  TensorRef power = op::pow(input, Scalar(norm_type));
-  return root_of_mean(*op::avg_pool2d(*power, kernel, stride, {}, ceil_mode), norm_type, kernel);
+  auto mean_of = [&](const Tensor& t) { return op::avg_pool2d(t, kernel, stride, {}, ceil_mode); };
+  auto max_of = [&](const Tensor& t) {
+    return op::max_pool2d(t, kernel, stride, {}, {}, ceil_mode);
+  };
+  return norm_of_windows(input, norm_type, kernel, mean_of, max_of);
 }
 TensorRef lp_pool3d(Call, const Tensor& input, double norm_type, Ints kernel_size, Ints stride,
                     bool ceil_mode) {
   const PerDim kernel = lp_kernel(input, norm_type, kernel_size, 3);
-  TensorRef power = op::pow(input, Scalar(norm_type));
-  return root_of_mean(*op::avg_pool3d(*power, kernel, stride, {}, ceil_mode), norm_type, kernel);
+  auto mean_of = [&](const Tensor& t) { return op::avg_pool3d(t, kernel, stride, {}, ceil_mode); };
+  auto max_of = [&](const Tensor& t) {
+    return op::max_pool3d(t, kernel, stride, {}, {}, ceil_mode);
+  };
+  return norm_of_windows(input, norm_type, kernel, mean_of, max_of);
 }
 
 // ---- unpooling ----

@@ -150,6 +150,13 @@ static int ref_avg_pool(const Inputs* in, Array* outs) {
 static int ref_lp_pool(const Inputs* in, Array* outs) {
   Array powers = copy_of(tensor(in, "input"));
   const double power = number_arg(in, "norm_type", 2);
+  if (isinf(power)) { /* the largest magnitude of a window, or the smallest */
+    const double sign = power > 0 ? 1 : -1;
+    for (int64_t i = 0; i < powers.n; i++) powers.data[i] = sign * fabs(powers.data[i]);
+    const int n_outs = pool(in, outs, &powers, kLargest);
+    for (int64_t i = 0; i < outs[0].n; i++) outs[0].data[i] *= sign;
+    return n_outs;
+  }
   for (int64_t i = 0; i < powers.n; i++) powers.data[i] = pow(powers.data[i], power);
   return pool(in, outs, &powers, kPowerRoot);
 }

@@ -8820,7 +8820,7 @@ end
 Returns the p-th root of the sum of the p-th powers of each window of the last dimension.
 
 - `input`: (N, C, L) or (C, L)
-- `norm_type`: p, not 0
+- `norm_type`: p, not 0; inf: the largest magnitude, -inf: the smallest
 - `kernel_size`: sizes of a window, or one number for all
 - `stride`: step between windows; default: `kernel_size`
 - `ceil_mode`: whether the number of windows is rounded up instead of down
@@ -8843,7 +8843,7 @@ end
 Returns the p-th root of the sum of the p-th powers of each window of the last two dimensions.
 
 - `input`: (N, C, H, W) or (C, H, W)
-- `norm_type`: p, not 0
+- `norm_type`: p, not 0; inf: the largest magnitude, -inf: the smallest
 - `kernel_size`: sizes of a window, or one number for all
 - `stride`: step between windows; default: `kernel_size`
 - `ceil_mode`: whether the number of windows is rounded up instead of down
@@ -8866,7 +8866,7 @@ end
 Returns the p-th root of the sum of the p-th powers of each window of the last three dimensions.
 
 - `input`: (N, C, D, H, W) or (C, D, H, W)
-- `norm_type`: p, not 0
+- `norm_type`: p, not 0; inf: the largest magnitude, -inf: the smallest
 - `kernel_size`: sizes of a window, or one number for all
 - `stride`: step between windows; default: `kernel_size`
 - `ceil_mode`: whether the number of windows is rounded up instead of down

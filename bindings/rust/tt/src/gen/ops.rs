@@ -9836,7 +9836,7 @@ impl Tensor {
     /// Returns the p-th root of the sum of the p-th powers of each window of the last dimension.
     ///
     /// - `input`: (N, C, L) or (C, L)
-    /// - `norm_type`: p, not 0
+    /// - `norm_type`: p, not 0; inf: the largest magnitude, -inf: the smallest
     /// - `kernel_size`: sizes of a window, or one number for all
     #[inline]
     pub fn lp_pool1d(&self, norm_type: f64, kernel_size: &[i64]) -> Result<Tensor> {
@@ -9860,7 +9860,7 @@ impl Tensor {
     /// dimensions.
     ///
     /// - `input`: (N, C, H, W) or (C, H, W)
-    /// - `norm_type`: p, not 0
+    /// - `norm_type`: p, not 0; inf: the largest magnitude, -inf: the smallest
     /// - `kernel_size`: sizes of a window, or one number for all
     #[inline]
     pub fn lp_pool2d(&self, norm_type: f64, kernel_size: &[i64]) -> Result<Tensor> {
@@ -9884,7 +9884,7 @@ impl Tensor {
     /// dimensions.
     ///
     /// - `input`: (N, C, D, H, W) or (C, D, H, W)
-    /// - `norm_type`: p, not 0
+    /// - `norm_type`: p, not 0; inf: the largest magnitude, -inf: the smallest
     /// - `kernel_size`: sizes of a window, or one number for all
     #[inline]
     pub fn lp_pool3d(&self, norm_type: f64, kernel_size: &[i64]) -> Result<Tensor> {
