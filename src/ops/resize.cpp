@@ -82,6 +82,10 @@ static Target target_of(const Tensor& input, Ints size, Opt<double> scale_factor
                         const Opt<double>* scales, bool recompute, double min_size) {
   static const char* const kNames[3] = {"scale_d", "scale_h", "scale_w"};
   Target t{input.ndim - 2, {}, {}, false};
+  for (int64_t d = 0; d < 3 - t.n; d++)
+    if (scales[d])
+      fail_arg(TT_SHAPE, kNames[d], "{} is given: input is {}, which has {} spatial dimensions",
+               kNames[d], input.sizes(), t.n);
   for (int64_t d = 0; d < t.n; d++) {
     if (input.size(d + 2) < 1 || input.size(d + 2) > INT32_MAX)
       fail_arg(TT_SHAPE, "input", "input is {}: sizes must be in [1, 2^31 - 1]", input.sizes());
