@@ -12,6 +12,7 @@ from typing import Any, Mapping, Sequence, TypeVar
 
 from . import _convert as convert
 from ._lib import Handle, fail, lib, local
+from .errors import InvalidArgumentError
 
 H = TypeVar("H", bound=Handle)
 Row = tuple[str, Any, Any, bool]
@@ -73,6 +74,8 @@ def field(kind: Any, value: Any, op: str, arg: str, keep: list[Any]) -> tuple[st
     if kind == "Tensor":
         return "P", [convert.tensor_address(value, op, arg)]
     if kind == "Float[2]":
+        if len(value) != 2:
+            raise InvalidArgumentError(f"{op}: {arg} is {value}: must have 2 numbers")
         return "dd", [convert.real(x, op, f"{arg}[{i}]") for i, x in enumerate(value)]
     if kind == "Float[]":
         return "Pq", [address(Struct(f"{len(value)}d").pack(*value), keep), len(value)]

@@ -802,6 +802,11 @@ def functional_call(
     from .nn.utils import stateless
 
     dicts = parameter_and_buffer_dicts
+    if not isinstance(dicts, (dict, list, tuple)):
+        raise ValueError(
+            "functional_call: parameter_and_buffer_dicts must be a dict or a tuple of dicts, not "
+            f"{type(dicts).__name__}"
+        )
     given: dict[str, Tensor] = {}
     for part in [dicts] if isinstance(dicts, dict) else dicts:
         for name, t in part.items():

@@ -318,10 +318,6 @@ TT_COLD static void EmbeddingBag_describe(const Module& m, Text& t) {
   if (differs(a.norm_type, 2.0)) { put(t, "norm_type", a.norm_type); }
   if (differs(a.scale_grad_by_freq, false)) { put(t, "scale_grad_by_freq", a.scale_grad_by_freq); }
   static constexpr const char* k_mode[] = {"sum", "mean", "max"}; put(t, "mode", k_mode[a.mode]);
-  if (differs(a.sparse, false)) { put(t, "sparse", a.sparse); }
-  if (differs(a.include_last_offset, false)) {
-    put(t, "include_last_offset", a.include_last_offset);
-  }
   if (a.padding_idx) put(t, "padding_idx", a.padding_idx);
 }
 static constinit const ModuleType EmbeddingBag_type = layer_type<EmbeddingBagArgs>("EmbeddingBag",

@@ -249,3 +249,12 @@ def test_a_lazy_layer_is_printed_without_weights():
     state = tt.get_rng_state()
     assert repr(layer) == "LazyConv2d(0, 6, kernel_size=(3, 3), stride=(1, 1), groups=3)"
     assert tt.equal(tt.get_rng_state(), state)
+
+
+def test_lazy_layers_check_dimensions_and_sharing():
+    for layer, x in ((nn.LazyConv2d(2, 3), tt.ones(4, 4)), (nn.LazyInstanceNorm1d(), tt.ones(4))):
+        with pytest.raises(ValueError, match="must have . or . dimensions"):
+            layer(x)
+        assert layer.has_uninitialized_params()
+    with pytest.raises(RuntimeError, match="uninitialized"):
+        nn.LazyLinear(2).share_memory()

@@ -873,3 +873,38 @@ def test_arguments_of_containers_and_tables_by_keyword():
     assert not nn.Embedding(3, 2, _freeze=True).weight.requires_grad
     frozen = nn.EmbeddingBag(3, 2, _weight=weight, _freeze=True)
     assert tt.equal(frozen.weight, weight) and not frozen.weight.requires_grad
+
+
+@pytest.mark.parametrize("name", ["ReLU", "SiLU", "Hardtanh", "Dropout", "Dropout2d"])
+def test_layers_in_place_return_their_input(name):
+    layer = getattr(nn, name)(inplace=True)
+    x = tt.full((2, 3, 4, 4), -2.0)
+    assert layer(x) is x and layer(x) is x and layer.eval()(x) is x
+    other = getattr(nn, name)()
+    assert other(x) is not x and other(x) is not x
+    leaf = tt.tensor([-1.0, 2.0], requires_grad=True)
+    written = leaf * 3
+    assert nn.ReLU(inplace=True)(written) is written
+    written.sum().backward()
+    assert leaf.grad.tolist() == [0, 3]
+
+
+def test_what_layers_print():
+    assert repr(nn.EmbeddingBag(6, 3, mode="sum", sparse=True, include_last_offset=True)) == (
+        "EmbeddingBag(6, 3, mode='sum')"
+    )
+    assert repr(nn.AdaptiveAvgPool1d((1,))) == "AdaptiveAvgPool1d(output_size=(1,))"
+    assert repr(nn.AdaptiveMaxPool2d(3)) == "AdaptiveMaxPool2d(output_size=3)"
+    keys = nn.Linear(2, 3).load_state_dict({}, strict=False)
+    assert type(keys).__name__ == "_IncompatibleKeys"
+
+
+def test_what_layers_refuse():
+    for size in (-1, (2, -1), (None, -1)):
+        with pytest.raises(RuntimeError, match="output_size is .* must be at least 0"):
+            nn.AdaptiveAvgPool2d(size)
+    for bounds in ((1, -1), (1, 1)):
+        with pytest.raises(AssertionError, match="max_val"):
+            nn.Hardtanh(*bounds)
+    with pytest.raises(ValueError, match="scale_d is given"):
+        nn.Upsample(scale_factor=(2, 2, 2))(tt.ones(1, 1, 2, 2))

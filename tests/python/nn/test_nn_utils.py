@@ -420,3 +420,14 @@ def test_parameters_of_lazy_layers_cannot_be_counted():
         sum(p.numel() for p in net.parameters())
     net(tt.ones(1, 3))
     assert sum(p.numel() for p in net.parameters()) == 3 * 2 + 2 + 3
+
+
+def test_utils_of_vectors_and_wrong_kinds():
+    m = nn.utils.spectral_norm(nn.Linear(2, 3), "bias")
+    m(tt.ones(1, 2))
+    assert abs(m.bias.norm().item() - 1) < 1e-5 and m.bias_v.shape == (1,)
+    m = nn.Linear(2, 3)
+    prune.ln_structured(m, "weight", 1, n="fro", dim=0)
+    assert m.weight_mask.sum().item() == 4
+    with pytest.raises(ValueError, match="must be a dict"):
+        tt.func.functional_call(m, 3, tt.ones(1, 2))

@@ -68,6 +68,8 @@ def test_betas_are_a_pair():
     assert group["betas"] == (0.25, 0.5) and "beta1" not in group
     with pytest.raises(ValueError):
         group["betas"] = (0.5,)
+    with pytest.raises(ValueError, match="betas is .0.9,.: must have 2 numbers"):
+        tt.optim.Adam(leaves(), betas=(0.9,))
 
 
 @pytest.mark.parametrize("cls", CLASSES)

@@ -27,8 +27,8 @@ class Hardtanh(_layers.Hardtanh):
                     FutureWarning,
                     stacklevel=2,
                 )
-        super().__init__(
-            min_val if min_value is None else min_value,
-            max_val if max_value is None else max_value,
-            inplace,
-        )
+        lower = min_val if min_value is None else min_value
+        upper = max_val if max_value is None else max_value
+        if not upper > lower:
+            raise AssertionError(f"Hardtanh: max_val is {upper}: must be above min_val {lower}")
+        super().__init__(lower, upper, inplace)

@@ -18,6 +18,9 @@ class AdaptiveOutput(NamedTuple):
     loss: Tensor
 
 
+AdaptiveOutput.__name__ = "_ASMoutput"  # as PyTorch prints it
+
+
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Approximates a softmax over many classes, sorted by falling frequency: Grave et al., 2017.
 

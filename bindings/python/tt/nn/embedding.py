@@ -57,10 +57,6 @@ class Table:
             shown["padding_idx"] += shown["num_embeddings"]
         return shown
 
-    def extra_repr(self) -> str:
-        text: str = super().extra_repr()  # type: ignore[misc]
-        return f"{text}, sparse=True" if self.sparse else text
-
 
 class Embedding(Table, _layers.Embedding):
     __doc__ = _layers.Embedding.__doc__
@@ -77,6 +73,10 @@ class Embedding(Table, _layers.Embedding):
         freeze: the weight requires no gradient. options: further arguments of the constructor.
         """
         return table_layer(cls, embeddings, freeze, options)
+
+    def extra_repr(self) -> str:
+        text = super().extra_repr()
+        return f"{text}, sparse=True" if self.sparse else text
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.sparse:

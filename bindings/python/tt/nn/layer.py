@@ -18,7 +18,7 @@ from .._interception import is_intercepted, switch
 from .._lib import Handle, call, fail, finalizer, lib, local, quick, result
 from .._tensor import Tensor, exchanged, from_address, leaves, tensor_result, wrap
 from ..autograd import no_grad
-from ..errors import TtError
+from ..errors import InvalidArgumentError, TtError
 from ..random import thread_generator
 from .module import Module, is_sparse, modes
 from .parameter import Parameter, is_lazy
@@ -29,6 +29,7 @@ LAZY_SIZES = ("in_features", "in_channels", "num_features")
 module_forward = lib.tt_module_forward
 ONE = c_int64(1)
 UNREAD = byref(c_int64())  # a number of results that is known
+INPUT_ITSELF = 2  # a value of _single that is true: the one tensor was the first input
 STRIDELESS = ("LPPool1d", "LPPool2d", "LPPool3d")  # an absent stride remains None
 LAYERS: dict[str, type[Layer]] = {}  # name of a C module's type, or of a place -> its class
 
@@ -69,7 +70,7 @@ class Layer(Module):
     _computed: tuple[str, ...] = ()  # slots whose tensors are computed for each call
     _folded: tuple[str, ...] = ()  # C's arguments that Python takes as part of another
     _module: ModuleHandle
-    _single = False  # the last call returned one tensor
+    _single: int = False  # whether the last call of C returned one tensor; INPUT_ITSELF
     _lent: set[str]  # slots whose tensors in C are not those of the Python object
     _known: dict[str, Any]  # _parameters, unless a program has replaced it
     _held: list[int]  # what _ids() was when C got the tensors of _parameters and _buffers
@@ -112,6 +113,10 @@ class Layer(Module):
             sizes = given["output_size"]
             if not isinstance(sizes, (tuple, list)):
                 sizes = (sizes,)
+            if any(isinstance(size, int) and size < 0 for size in sizes):
+                raise InvalidArgumentError(
+                    f"{self._class}: output_size is {given['output_size']}: must be at least 0"
+                )
             given["output_size"] = tuple(-1 if size is None else size for size in sizes)
         return construct(ModuleHandle, self._function, self._class, self._arguments, given)
 
@@ -342,6 +347,8 @@ class Layer(Module):
             handle = TensorHandle()
             if module_forward(local.ctx, self._module, pointer, ONE, byref(handle), ONE, UNREAD):
                 fail()
+            if self._single == INPUT_ITSELF and handle._address == inputs[0]._address:
+                return inputs[0]
             return wrap(handle)
         for x in inputs:
             if not (isinstance(x, Tensor) or x is None):
@@ -364,8 +371,10 @@ class Layer(Module):
         results = tuple(map(from_address, outs[: n.value]))
         if len(results) != 1:
             return results
-        self.__dict__["_single"] = True
-        return results[0]
+        first = inputs[0]
+        is_input = first is not None and results[0]._address == first._address
+        self.__dict__["_single"] = INPUT_ITSELF if is_input else True
+        return first if is_input else results[0]
 
     def _fail(self, inputs: tuple[Tensor | None, ...]) -> None:
         """Raises the error of forward: a TypeError if a tensor that it needs is None."""
@@ -460,7 +469,7 @@ class Layer(Module):
         if self._inner_names():
             return ""
         sizes = self.__dict__.get("output_size")
-        if isinstance(sizes, tuple) and None in sizes:  # C prints -1
+        if isinstance(sizes, tuple) and (None in sizes or len(sizes) == 1):  # C prints numbers
             return f"output_size={sizes}"
         text = buffer.value.decode()
         return self._as_given(text[text.index("(") + 1 : -1].split("\n")[0])
@@ -587,16 +596,16 @@ class ConvLayer(ParameterLayer):
             self.__dict__["_forward"] = MethodType(forward_by_parts, self)
 
     @property
-    def _reversed_padding_repeated_twice(self) -> list[int]:
+    def _reversed_padding_repeated_twice(self) -> tuple[int, ...]:
         """The padding in the order of nn.functional.pad."""
-        both = []
+        both: list[int] = []
         for i in reversed(range(len(self.kernel_size))):
             if not isinstance(self.padding, str):
                 both += [self.padding[i]] * 2
                 continue
             total = self.dilation[i] * (self.kernel_size[i] - 1) if self.padding == "same" else 0
             both += [total // 2, total - total // 2]
-        return both
+        return tuple(both)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Convolves the input with other filters of the same shape."""

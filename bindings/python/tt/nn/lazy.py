@@ -10,6 +10,7 @@ from .._types import int64
 from .._types import device as Device
 from .._types import dtype as DType
 from ..autograd import no_grad
+from ..errors import ShapeError
 from . import _layers, conv
 from .layer import Layer, preserve_rng_state
 from .module import Module
@@ -74,6 +75,12 @@ class Uninitialized(Tensor, plain_results=True):
         with no_grad():
             self.data = values.detach()
         self.__class__ = self.cls_to_become
+
+    def share_memory_(self) -> Self:
+        raise RuntimeError(
+            "Can't share the memory of an uninitialized parameter or buffer. Call `forward` before "
+            "`share_memory`"
+        )
 
     def detach(self) -> Self:
         return self
@@ -335,6 +342,15 @@ class LazyLinear(LazyLayer, _layers.Linear):
         return t.shape[1]
 
 
+def channels_of(input: Tensor, dims: int, name: str) -> int:
+    """Returns the number of channels of (C, …) or (N, C, …) with this many spatial dimensions."""
+    if input.ndim not in (dims + 1, dims + 2):
+        raise ShapeError(
+            f"{name}: input is {list(input.shape)}: must have {dims + 1} or {dims + 2} dimensions"
+        )
+    return input.shape[-1 - dims]
+
+
 class LazyConv(LazyLayer):
     """The base of lazy convolutions."""
 
@@ -368,7 +384,7 @@ class LazyConv(LazyLayer):
         )
 
     def _size_of(self, input: Tensor) -> int:
-        return input.shape[-1 - self._dims]
+        return channels_of(input, self._dims, type(self).__name__)
 
     def _size_in(self, name: str, t: Tensor) -> int:
         return t.shape[1] * self.groups
@@ -436,7 +452,7 @@ class LazyConvTranspose(LazyLayer):
         super().initialize_parameters(input)
 
     def _size_of(self, input: Tensor) -> int:
-        return input.shape[-1 - self._dims]
+        return channels_of(input, self._dims, type(self).__name__)
 
 
 class LazyConvTranspose1d(LazyConvTranspose, conv.ConvTranspose1d):
@@ -517,7 +533,7 @@ class LazyInstanceNorm(LazyNorm):
     _dims: ClassVar[int]  # spatial dimensions
 
     def _size_of(self, input: Tensor) -> int:
-        return input.shape[-1 - self._dims]
+        return channels_of(input, self._dims, type(self).__name__)
 
 
 class LazyInstanceNorm1d(LazyInstanceNorm, _layers.InstanceNorm1d):

@@ -125,6 +125,8 @@ class IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
 
 
+IncompatibleKeys.__name__ = "_IncompatibleKeys"
+
 GROUPS = ("_parameters", "_buffers", "_modules")
 HOOK_FLAGS = (
     "_forward_pre_hooks_with_kwargs",

@@ -291,13 +291,13 @@ class RandomStructured(StructuredMethod):
 class LnStructured(StructuredMethod):
     """Prunes the slices with the smallest n-norms."""
 
-    def __init__(self, amount: int | float, n: float, dim: int = -1) -> None:
+    def __init__(self, amount: int | float, n: float | str, dim: int = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
     def scores(self, t: Tensor) -> Tensor:
         slices = t.movedim(self.dim, 0).flatten(1)
-        return ops.norm(slices, float(self.n), 1)
+        return ops.norm(slices, self.n, 1)
 
 
 class CustomFromMask(BasePruningMethod):

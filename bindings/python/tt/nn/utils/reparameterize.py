@@ -81,7 +81,7 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
 
     def as_matrix(self, weight: Tensor) -> Tensor:
-        return weight.movedim(self.dim, 0).flatten(1)
+        return weight.movedim(self.dim, 0).reshape(weight.shape[self.dim], -1)
 
     def install(self, module: Module) -> None:
         weight = getattr(module, self.name)
