@@ -51,8 +51,8 @@ struct AutogradMeta : TensorMeta {
   int32_t geometries;        // last number assigned; the first is 0
   Geometry* first_geometry;  // owned; geometry 0, once there are others
   TensorRef batch;           // of a batched tensor (batch.h): all samples, along dimension 0
-  int64_t level;             // of a batched tensor: the id of the vmap that it belongs to
-  PackedTensor* packed;      // owned; of the placeholder of a packed tensor (saved_hooks.h)
+  int64_t level;         // id of the vmap of a batched tensor, of the transform that tracks a leaf
+  PackedTensor* packed;  // owned; of the placeholder of a packed tensor (saved_hooks.h)
 };
 AutogradMeta& autograd_meta(const Tensor& t);  // made on first use
 inline AutogradMeta* find_meta(const Tensor& t) {

@@ -52,6 +52,7 @@ class Tracked {
   TensorRef tracked(const Tensor& t, TensorRef& leaf) const;
   bool depends_on_others(const Tensor& output);
 
+  const int64_t id_;      // unique in the process; larger than those of transforms around this one
   const bool recording_;  // the caller records
   bool others_ = false;   // an input is tracked by the caller
   const MaskGuard masks_;
@@ -65,11 +66,20 @@ TensorRef Tracked::tracked(const Tensor& t, TensorRef& leaf) const {
     return new_dual(*tracked(*primal_of(t, level), leaf), tangent_of(t, *level), true, *level);
   const bool others = recording_ && requires_grad(t);
   leaf = others ? op::expand(t, t.sizes()) : op::detach(*primal_of(t, nullptr));
-  if (!others) set_requires_grad(*leaf, true);
+  if (!others) {
+    set_requires_grad(*leaf, true);
+    autograd_meta(*leaf).level = id_;
+  }
   return leaf;
 }
 
-Tracked::Tracked(const TensorFunction& f, TensorSpan inputs) : recording_(recording()), masks_(0) {
+int64_t new_transform_id() {
+  static int64_t last = 0;
+  return atomic_add_fetch(&last, 1, kRelaxed);
+}
+
+Tracked::Tracked(const TensorFunction& f, TensorSpan inputs)
+    : id_(new_transform_id()), recording_(recording()), masks_(0) {
   ctx().exclude &= ~bit(kKeyAutograd);
   for (const Tensor* t : inputs) {
     if (!is_differentiable(t->dtype)) {
@@ -130,11 +140,17 @@ TensorList gradients_of(TensorSpan inputs, TensorSpan outputs, TensorSpan grads,
     add(part(outputs[i], true), part(grads[i], false));
     add(part(outputs[i], false), part(grads[i], true));
   }
-  const TensorList tangents = gradients_of(inputs, roots, seeds, create_graph);
+  TensorList tangents = gradients_of(inputs, roots, seeds, create_graph);
   for (int64_t i = 0; i < inputs.n; i++) {
     if (!tangents[i]) continue;
     if (!found[i]) found[i] = op::zeros_like(*tangents[i]);
+    const bool batched = is_batched(*found[i]) || is_batched(*tangents[i]);
+    if (batched) {  // as grads are: batched tensors hold dual ones
+      found[i] = without_levels(*found[i]);
+      tangents[i] = without_levels(*tangents[i]);
+    }
     found[i] = new_dual(*found[i], tangents[i], true, *level);
+    if (batched) found[i] = with_levels(std::move(found[i]));
   }
   return found;
 }
@@ -198,7 +214,8 @@ TensorList Tracked::gradients(TensorSpan outputs, TensorSpan grads, bool create_
   return found;
 }
 
-// Walks the graph below an output for a leaf that is not ours. The output keeps it alive.
+// Walks the graph below an output for a leaf that neither this transform nor one inside it made.
+// The output keeps it alive.
 bool Tracked::depends_on_others(const Tensor& output) {
   if (ForwardLevel* const level = forward_level_of(output))
     return depends_on_others(*primal_of(output, level)) ||
@@ -212,9 +229,8 @@ bool Tracked::depends_on_others(const Tensor& output) {
       if (seen.add(e.node())) open.push_back(e.node());
       return false;
     }
-    for (const TensorRef& l : leaves)
-      if (l.get() == e.leaf()) return false;
-    return true;
+    const AutogradMeta* const meta = find_meta(*e.leaf());
+    return !meta || meta->level < id_;
   };
   Edge first = gradient_edge(output);
   bool found = visit(first);

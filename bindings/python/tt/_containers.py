@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from ._tensor import Tensor
-from .autograd._depth import depth
+from ._depth import depth
 
 
 def is_container(x: Any) -> bool:

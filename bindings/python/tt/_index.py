@@ -82,7 +82,7 @@ def index_item(item: Any, keep: list[Any], writes: bool, stays: bool) -> bytes:
 
 def in_vmap() -> bool:
     """Returns whether a number may be another one for each sample."""
-    from .autograd._depth import depth
+    from ._depth import depth
 
     return depth.vmap > 0
 

@@ -8,6 +8,7 @@ from struct import Struct
 from types import SimpleNamespace
 from typing import Any
 
+from ._depth import depth
 from ._tensor_facts import TensorHandle
 from ._lib import fail, lib, local, quick
 from ._positions import note_read
@@ -53,8 +54,16 @@ def array_at(cached: dict[int, Any], key: int, element: Any, n: int) -> Any:
     return function
 
 
+def check_readable(t: Tensor) -> None:
+    """Raises RuntimeError if t has elements of its own for each sample of a vmap."""
+    if t.numel():
+        t.flatten()[0].item()
+
+
 def to_list(t: Tensor) -> Any:
     """Returns the elements as nested lists; None if the memory cannot be read directly."""
+    if depth.vmap:
+        check_readable(t)
     info = Info()
     get_info(t._as_parameter_, info)
     n, data, code, ndim, where, _, contiguous, _, _ = unpack_head(info)
@@ -94,6 +103,8 @@ def to_numpy(t: Tensor, force: bool) -> Any:
     """Returns a NumPy array over the memory of t: see Tensor.numpy."""
     if ndarray is None:
         import_numpy()
+    if depth.vmap:
+        check_readable(t)
     if capturing.noted is not None:
         note_read()
     info = Info()

@@ -1,6 +1,7 @@
 """Flattens structures of lists, tuples and dicts into lists of leaves, and restores them."""
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from typing import Any, Callable, Sequence
 
 from ._tensor import Tensor
@@ -29,9 +30,40 @@ def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
         return make(items)
     if type(structure) is list:
         return [mapped(x, change) for x in structure]
+    if isinstance(structure, defaultdict):
+        pairs = [(key, mapped(x, change)) for key, x in structure.items()]
+        return type(structure)(structure.default_factory, pairs)
     if isinstance(structure, dict):
         return type(structure)((key, mapped(x, change)) for key, x in structure.items())
+    if isinstance(structure, deque):
+        return type(structure)([mapped(x, change) for x in structure], structure.maxlen)
     return change(structure)
+
+
+def leaves_like(structure: Any, like: Any, what: str) -> list[Any]:
+    """Returns what a structure has for each Place of `like`, in the order of the places.
+
+    Raises RuntimeError unless containers and keys are those of `like`.
+    """
+    if isinstance(like, Place):
+        if isinstance(structure, (tuple, list, dict, deque)):
+            raise RuntimeError(f"{what} have a {type(structure).__name__} in place of a tensor")
+        return [structure]
+    if not isinstance(like, (tuple, list, dict, deque)):
+        return []
+    if type(structure) is not type(like):
+        raise RuntimeError(
+            f"{what} have a {type(structure).__name__} where a {type(like).__name__} must be"
+        )
+    if len(structure) != len(like):
+        raise RuntimeError(f"{what} have {len(structure)} items: must be {len(like)}")
+    if isinstance(like, dict):
+        if set(structure) != set(like):
+            raise RuntimeError(f"{what} have the keys {list(structure)}: must be {list(like)}")
+        pairs = [(structure[key], like[key]) for key in like]
+    else:
+        pairs = list(zip(structure, like))
+    return [leaf for s, x in pairs for leaf in leaves_like(s, x, what)]
 
 
 def is_tensor(x: Any) -> bool:

@@ -16,14 +16,15 @@ from . import _ops as ops
 from . import _containers as containers
 from . import _convert as convert
 from ._callbacks import tt_fn
+from ._class_name import class_name
 from ._containers import is_batchable
 from ._lib import call, drop, keep
 from ._tensor import Tensor, from_address
-from ._tree import Place, broadcast, mapped, with_tensors, without_tensors
+from ._tree import Place, broadcast, leaves_like, mapped, with_tensors, without_tensors
 from .autograd import enable_grad
-from .autograd._depth import depth
+from ._depth import depth
 from .autograd import grad as gradients
-from .errors import DtypeError
+from .errors import DtypeError, InvalidArgumentError
 
 Argnums = Union[int, tuple[int, ...]]
 
@@ -46,6 +47,7 @@ MAX_RESULTS = 1024  # of a function in C
 MAX_MATRICES = 65536
 NOT_BATCHED = -(2**63)
 VMAP_OPTIONS = Struct("QPqPqi0q").pack  # tt_vmap_opts
+WRITES_SHARED = "that all samples share"  # in vmap's refusal to write into such a tensor
 RANDOMNESS = {"error": 0, "same": 1, "different": 2}
 
 
@@ -132,7 +134,7 @@ class Call:
         parts = [without_tensors(args[i], self.tensors) for i in numbers]
         for i, part in zip(numbers, parts):
             if isinstance(args[i], (int, float, complex)):
-                raise TypeError(
+                raise ValueError(
                     f"{name}: argument {i} is {type(args[i]).__name__}: must hold tensors"
                 )
         if not self.tensors:
@@ -258,23 +260,33 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     product for each primal. has_aux: func returns (result, aux), and vjp returns aux as its third
     result.
     """
-    if depth.vmap:
-        return recomputed_vjp(func, primals, has_aux)
+    find = recomputed_vjp if depth.vmap else recorded_vjp
+    return find(func, primals, has_aux, "vjp")
+
+
+def recorded_vjp(func: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> Any:
+    """vjp with the graph of one call of func, whose results may be integers unless name is "vjp".
+    name: the transform, for messages."""
     tensors: list[Tensor] = []
     structure = without_tensors(primals, tensors)
+    if not tensors:
+        return recomputed_vjp(func, primals, has_aux, name)
     flat = Flat(func, (structure, {}), has_aux)
-    with enable_grad():
-        given = [t.view_as(t) for t in tensors]  # with its tangent, which detach would drop
-        given = [t if t.requires_grad else t.requires_grad_() for t in given]
-        results = flat(tuple(given))
+    given: list[Tensor] = []
+    results: list[Tensor] = []
+
+    def tracked(inputs: tuple[Tensor, ...]) -> list[Tensor]:
+        given.extend(inputs)
+        results.extend(flat(inputs))
+        check_results(flat, results, name)
+        return results
+
+    shown, _ = run_vjp(Wrapped(tracked), tensors, (None,))
+    recorded = any(r.requires_grad for r in shown)  # they depend on more than the primals
 
     def product(cotangents: Any, *more: Any) -> tuple[Any, ...]:
-        weights: list[Tensor] = []
-        structure_of_weights = (cotangents, *more) if more else cotangents
-        without_tensors(structure_of_weights, weights)
-        check_cotangents(weights, results[: flat.number])
+        weights = cotangents_of(flat, (cotangents, *more), results)
         pairs = [(r, w) for r, w in zip(results, weights) if r.requires_grad]
-        outside = any(t.requires_grad for t in (*tensors, *weights))
         products: Sequence[Any] = [None] * len(given)
         if pairs:
             products = gradients(
@@ -282,42 +294,50 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 given,
                 [w for _, w in pairs],
                 retain_graph=True,
-                create_graph=outside,
+                create_graph=recorded or any(w.requires_grad for w in weights),
                 allow_unused=True,
             )
         filled = [ops.zeros_like(t) if g is None else g for g, t in zip(products, given)]
         return with_tensors(structure, filled)
 
-    outside = any(t.requires_grad for t in tensors)
-    shown = results if outside else [r.detach() for r in results]
     output = flat.results_of(shown)
     return (output, product, with_tensors(flat.aux, shown)) if has_aux else (output, product)
 
 
-def check_cotangents(weights: Sequence[Tensor], results: Sequence[Tensor]) -> None:
-    if len(weights) != len(results):
-        raise RuntimeError(
-            f"vjp: there are {len(weights)} cotangents for {len(results)} results: must be equal"
-        )
+def check_results(flat: Flat, results: Sequence[Tensor], name: str) -> None:
+    """Checks that a function returned tensors alone, floating or complex ones for vjp."""
+    check_tensors(flat.result, name, RuntimeError)
+    for i, r in enumerate(results[: flat.number] if name == "vjp" else ()):
+        if not (r.is_floating_point() or r.is_complex()):
+            raise RuntimeError(f"{name}: result {i} is {r.dtype}: must be floating or complex")
+
+
+def cotangents_of(
+    flat: Flat, cotangents: tuple[Any, ...], results: Sequence[Tensor]
+) -> list[Tensor]:
+    """Returns the cotangents of the results, which are in the structure of flat's result, or the
+    items of a tuple."""
+    structure = cotangents[0] if len(cotangents) == 1 else cotangents
+    weights = leaves_like(structure, flat.result, "vjp: the cotangents")
     for i, (w, r) in enumerate(zip(weights, results)):
-        if w.shape != r.shape:
+        if not isinstance(w, Tensor) or w.shape != r.shape:
+            what = tuple(w.shape) if isinstance(w, Tensor) else type(w).__name__
             raise RuntimeError(
-                f"vjp: cotangent {i} is {tuple(w.shape)}: must have its result's shape "
-                f"{tuple(r.shape)}"
+                f"vjp: cotangent {i} is {what}: must have its result's shape {tuple(r.shape)}"
             )
+    return weights
 
 
-def recomputed_vjp(func: Callable[..., Any], primals: Any, has_aux: bool) -> Any:
+def recomputed_vjp(func: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> Any:
     """vjp inside vmap, where C tracks the samples. Each product calls func again."""
     tensors: list[Tensor] = []
     structure = without_tensors(primals, tensors)
     flat = Flat(func, (structure, {}), has_aux)
     outs = flat(tuple(tensors))
+    check_results(flat, outs, name)
 
     def product(*cotangents: Any) -> tuple[Any, ...]:
-        weights: list[Tensor] = []
-        without_tensors(cotangents, weights)
-        check_cotangents(weights, outs[: flat.number])
+        weights = cotangents_of(flat, cotangents, outs)
         _, grads = run_vjp(Flat(func, (structure, {}), has_aux), tensors, weights)
         return with_tensors(structure, grads)
 
@@ -359,17 +379,21 @@ def jvp(
         raise RuntimeError("jvp: primals and tangents must be tuples of arguments")
     given: list[Tensor] = []
     structure = without_tensors(primals, given)
-    directions: list[Tensor] = []
-    without_tensors(tangents, directions)
-    if len(directions) != len(given):
-        raise RuntimeError(
-            f"jvp: tangents hold {len(directions)} tensors, primals {len(given)}: must be equal"
-        )
+    directions = tangents_of(tangents, structure, "jvp")
     flat = Flat(func, (structure, {}), has_aux)
     outs, products = run_jvp(flat, given, directions)
     check_tensors(flat.result, "jvp", RuntimeError)
     output, product = flat.results_of(outs), flat.results_of(products)
     return (output, product, with_tensors(flat.aux, outs)) if has_aux else (output, product)
+
+
+def tangents_of(tangents: Any, primals: Any, name: str) -> list[Tensor]:
+    """Returns the tangents in the order of the places in the structure of the primals."""
+    directions = leaves_like(tangents, primals, f"{name}: the tangents")
+    for i, t in enumerate(directions):
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"{name}: tangent {i} is {type(t).__name__}: must be a Tensor")
+    return directions
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -378,7 +402,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     that requires a gradient takes part.
     """
     tensors: list[Tensor] = []
-    without_tensors(primals, tensors)
+    structure = without_tensors(primals, tensors)
     check_differentiable(tensors, "linearize")
     output = func(*primals)
     results: list[Tensor] = []
@@ -390,7 +414,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
         return output, directional_again
 
-    _, pull_back = vjp(func, *primals)
+    _, pull_back = recorded_vjp(func, primals, False, "linearize")
     with enable_grad():
         # Products with Jacobian matrices from the left are linear in the cotangents: the gradient
         # of them in the direction of the tangents is the product from the right.
@@ -405,8 +429,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     recorded = [i for i, p in enumerate(products) if p.requires_grad]
 
     def directional(*tangents: Any) -> Any:
-        directions: list[Tensor] = []
-        without_tensors(tangents, directions)
+        directions = tangents_of(tangents, structure, "linearize")
         check_tangents(directions, tensors)
         found: dict[int, Any] = {}
         if recorded:
@@ -428,11 +451,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 
 
 def check_tangents(tangents: Sequence[Tensor], primals: Sequence[Tensor]) -> None:
-    if len(tangents) != len(primals):
-        raise RuntimeError(
-            f"linearize: there are {len(tangents)} tangents for {len(primals)} primals: must be "
-            "equal"
-        )
     for i, (t, p) in enumerate(zip(tangents, primals)):
         if t.shape != p.shape or t.dtype != p.dtype:
             raise RuntimeError(
@@ -480,10 +498,10 @@ def rows_at_once(c: Call, chunk_size: int | None) -> tuple[list[list[Tensor]], A
 
     def with_rest(*tensors: Tensor) -> Any:
         results = c.flat(tensors)
+        check_tensors(c.flat.result, "jacrev", RuntimeError)
         return tuple(results[: c.flat.number]), results[c.flat.number :]
 
-    outs, product, rest = vjp(with_rest, *c.tensors, has_aux=True)
-    check_tensors(c.flat.result, "jacrev", RuntimeError)
+    outs, product, rest = recorded_vjp(with_rest, c.tensors, True, "jacrev")
     check_real(outs, "jacrev", "result")
     if sum(o.numel() for o in outs) == 1:
         products = product(tuple(ops.ones_like(o) for o in outs))
@@ -547,7 +565,13 @@ def jacfwd(
             found = [ops.zeros_like(out) if p is None else p for out, p in pairs]
             return found, outs[c.flat.number :]
 
-        columns, rest = vmap(push, randomness=randomness)(*unit_directions(c.tensors))
+        directions = unit_directions(c.tensors)
+        try:
+            columns, rest = vmap(push, randomness=randomness)(*directions)
+        except InvalidArgumentError as error:
+            if WRITES_SHARED not in str(error):
+                raise
+            columns, rest = one_by_one(push, directions)
         results = []
         for column in columns:
             parts = column.movedim(0, -1).split([t.numel() for t in c.tensors], -1)
@@ -561,6 +585,14 @@ def jacfwd(
         return jacobian, detached(with_tensors(c.flat.aux, outs))
 
     return wrapper
+
+
+def one_by_one(push: Callable[..., Any], directions: Sequence[Tensor]) -> Any:
+    """Returns what vmap(push)(*directions) does, for functions that vmap refuses: those that write
+    into a tensor that they made without the arguments, as `y = tt.zeros(3); y[0] = x`."""
+    found = [push(*direction) for direction in zip(*directions)]
+    products, rest = zip(*found)
+    return [ops.stack(p) for p in zip(*products)], [ops.stack(r) for r in zip(*rest)]
 
 
 def unit_directions(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -602,7 +634,7 @@ def vmap(
     does.
     """
     if randomness not in RANDOMNESS:
-        raise ValueError(
+        raise RuntimeError(
             f"vmap: randomness is {randomness!r}: must be 'error', 'different' or 'same'"
         )
     if chunk_size is not None and chunk_size < 1:
@@ -745,6 +777,8 @@ class Vmap:
         )
         check_tensors(self.result, "vmap", ValueError)
         results = iter(addresses(outs[: n.value]))
+        if isinstance(out_dims, tuple) and len(out_dims) == 1 and isinstance(self.result, Place):
+            out_dims = out_dims[0]
         structure = with_tensors(self.result, self.result_leaves)
         places = broadcast(out_dims, structure, "vmap: out_dims", is_batchable)
         leaves = [self.placed(leaf, d, results) for leaf, d in zip(self.result_leaves, places)]
@@ -761,10 +795,14 @@ class Vmap:
 
 
 def with_samples_in(t: Tensor, dim: int | None) -> Tensor:
-    """Moves the samples of a result from dimension 0; None takes the first."""
+    """Moves the samples of a result from dimension 0; None takes the one that all samples have."""
     if dim is None:
+        if t.stride(0) and t.shape[0] > 1 and t.numel():  # C expands what samples share
+            raise ValueError("vmap: out_dims is None for a result that differs between the samples")
         return t.select(0, 0)
-    return t.movedim(0, dim) if dim else t
+    if not isinstance(dim, int):
+        raise ValueError(f"vmap: out_dims has {dim!r}: must be integers or None")
+    return t.movedim(0, int(dim)) if dim else t
 
 
 def joined(parts: Sequence[Any], out_dims: Any) -> Any:
@@ -809,6 +847,10 @@ def functional_call(
         )
     given: dict[str, Tensor] = {}
     for part in [dicts] if isinstance(dicts, dict) else dicts:
+        if not isinstance(part, dict):
+            raise ValueError(
+                f"functional_call: parameter_and_buffer_dicts has {class_name(part)}: must be dicts"
+            )
         for name, t in part.items():
             if name in given:
                 raise ValueError(f"functional_call: {name} is in two dicts")

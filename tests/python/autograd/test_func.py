@@ -1,5 +1,6 @@
 """tt.func: gradients, Jacobian matrices, vmap and functional_call, nested as PyTorch's users do."""
 import copy
+from collections import defaultdict, deque
 
 import pytest
 
@@ -114,11 +115,7 @@ def test_linearize_calls_the_function_twice():
     close(scale.grad, (3 * x**3 + x).sum(0))
     nested = func.jvp(lambda x: func.linearize(lambda x: x**3, x)[1](x), (x,), (x,))
     close(nested, (3 * x**3, 9 * x**3))
-    for tangents, message in (
-        ((x[0],), "shape"),
-        ((x, x), "2 tangents"),
-        ((x.float(),), "float32"),
-    ):
+    for tangents, message in (((x[0],), "shape"), ((x, x), "2 items"), ((x.float(),), "float32")):
         with pytest.raises(RuntimeError, match=message):
             func.linearize(tt.exp, x)[1](*tangents)
 
@@ -137,17 +134,102 @@ def test_wrong_calls():
         (lambda: func.jvp(lambda t: (), (x,), (x,)), RuntimeError, "no tensors"),
         (lambda: func.jacfwd(lambda t: t)(tt.tensor([1])), ValueError, "int64"),
         (lambda: func.vmap(lambda t: 3.0)(x), ValueError, "float"),
-        (lambda: func.grad(lambda t: t)(1.0), TypeError, "tensors"),
+        (lambda: func.grad(lambda t: t)(1.0), ValueError, "tensors"),
         (lambda: func.jvp(lambda t: t, (x,), (x[:2],)), ValueError, "tangent 0"),
         (lambda: func.vjp(lambda t: t, x)[1](x[:2]), RuntimeError, "shape"),
         (lambda: func.vmap(lambda t: t, in_dims=1)(x), ValueError, "in_dims"),
         (lambda: func.vmap(lambda t: t, in_dims=None)(x), ValueError, "in_dims"),
         (lambda: func.vmap(lambda a, b: a)(x, x[:2]), ValueError, "must be equal"),
-        (lambda: func.vmap(lambda t: t, randomness="some")(x), ValueError, "randomness"),
+        (lambda: func.vmap(lambda t: t, randomness="some")(x), RuntimeError, "randomness"),
         (lambda: func.grad(lambda t: 1 / 0)(x), ZeroDivisionError, ""),
+        (lambda: func.vjp(lambda t: 1.0, x), RuntimeError, "float"),
+        (lambda: func.vjp(lambda t: t.argmax(), x), RuntimeError, "int64"),
+        (lambda: func.vjp(lambda t: (t, t), x)[1]([x, x]), RuntimeError, "list"),
+        (lambda: func.vjp(lambda t: {"a": t}, x)[1]({"b": x}), RuntimeError, "keys"),
+        (lambda: func.jvp(lambda t: t["a"], ({"a": x},), ([x],)), RuntimeError, "list"),
+        (lambda: func.vmap(lambda t: t, out_dims=None)(x), ValueError, "differs"),
+        (lambda: func.vmap(lambda t: t, out_dims="0")(x), ValueError, "out_dims"),
+        (lambda: func.vmap(lambda t: tt.tensor(t.tolist()))(x[None]), RuntimeError, "vmap"),
+        (lambda: func.vmap(lambda t: tt.from_numpy(t.numpy()))(x[None]), RuntimeError, "vmap"),
+        (lambda: func.functional_call(nn.Tanh(), [x], x), ValueError, "dicts"),
     ):
         with pytest.raises(error, match=message):
             call()
+
+
+def sine_of_product(w):
+    return lambda x: (x * w).sin()
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda f, x: func.grad(lambda x: f(x).sum())(x),
+        lambda f, x: func.vjp(f, x)[1](x)[0],
+        lambda f, x: func.vjp(f, x)[0],
+        lambda f, x: func.jacrev(f)(x),
+        lambda f, x: func.jacfwd(f)(x),
+        lambda f, x: func.jvp(f, (x,), (x,))[1],
+        lambda f, x: func.hessian(lambda x: f(x).sum())(x),
+    ],
+)
+def test_inner_transforms_depend_on_tensors_of_outer_ones(inner):
+    """The function of the inner transform uses a tensor that the outer one, or a backward, differs
+    by, and which is no argument of it."""
+    x, w, direction = randn(3), randn(3), randn(3)
+    plain = lambda w: inner(sine_of_product(w), x)
+    step = 1e-6
+    slope = (plain(w + step * direction) - plain(w - step * direction)) / (2 * step)
+    want = slope.sum()
+    gradient = func.grad(lambda w: plain(w).sum())(w)
+    close(gradient @ direction, want, rtol=1e-6, atol=1e-7)
+    assert not gradient.requires_grad
+    close(func.jvp(plain, (w,), (direction,))[1], slope, rtol=1e-6, atol=1e-7)
+    close(func.jacrev(plain)(w), func.jacfwd(plain)(w))
+    leaf = w.clone().requires_grad_()
+    plain(leaf).sum().backward()
+    close(leaf.grad, gradient)
+    assert not func.hessian(lambda w: plain(w).sum())(w).requires_grad
+
+
+def test_structures_of_cotangents_and_tangents():
+    """Dicts are paired by their keys, not in the order in which these were set."""
+    x, a, b = randn(3), randn(3), randn(3)
+    pull_back = func.vjp(lambda x: {"two": 2 * x, "three": 3 * x}, x)[1]
+    close(pull_back({"three": b, "two": a})[0], 2 * a + 3 * b)
+    times = lambda d: d["x"] * d["y"]
+    close(func.jvp(times, ({"x": a, "y": b},), ({"y": x, "x": a},))[1], a * b + a * x)
+    close(func.linearize(times, {"x": a, "y": b})[1]({"y": x, "x": a}), a * b + a * x)
+    found = func.grad(lambda d: (d["x"] * d["y"]).sum())(defaultdict(list, y=b, x=a))
+    assert type(found) is defaultdict and found.default_factory is list
+    close(found["x"], b)
+    pair = func.grad(lambda d: (d[0] * d[1]).sum())(deque([a, b], maxlen=2))
+    assert type(pair) is deque and pair.maxlen == 2
+    close(pair[1], a)
+
+
+def test_forward_mode_of_functions_that_fill_tensors():
+    def filled(x):
+        y = tt.zeros(3, dtype=tt.float64)
+        y[0] = x[0] * x[1]
+        y[1:] = x[1:].sin()
+        return y
+
+    x = randn(3)
+    want = func.jacrev(filled)(x)
+    close(func.jacfwd(filled)(x), want)
+    close(
+        func.hessian(lambda x: (filled(x) ** 2).sum())(x).T,
+        func.jacrev(func.grad(lambda x: (filled(x) ** 2).sum()))(x),
+    )
+    matrix, aux = func.jacfwd(lambda x: (filled(x), x * 2), has_aux=True)(x)
+    close(matrix, want)
+    close(aux, x * 2)
+    vectorized = tt.autograd.functional.jacobian(
+        lambda x: (filled(x), x.sum()), x, vectorize=True, strategy="forward-mode"
+    )
+    assert type(vectorized) is tuple
+    close(vectorized[0], want)
 
 
 # ---- vmap ----
@@ -222,7 +304,8 @@ def test_vmap_of_structures_and_chunks():
     assert found["n"].shape == (5, 3)
     close(func.vmap(lambda r: r.sum(), chunk_size=2)(x), x.sum(1))
     close(func.vmap(lambda r, k=None: r * k, chunk_size=2)(x, k=x), x[:, None] * x)
-    close(tt.vmap(lambda r: (r, r[0]), out_dims=(1, None))(x)[0], x.T)
+    close(tt.vmap(lambda r: (r, tt.ones(3)), out_dims=(1, None))(x)[0], x.T)
+    close(tt.vmap(lambda r: r.sum(), out_dims=(0,))(x), x.sum(1))
 
 
 def test_vmap_keeps_named_results():

@@ -10,7 +10,7 @@ from typing import Any
 from .._absent import absent_function
 from .._containers import _add_batch_dim as _add_batch_dim
 from .._containers import _remove_batch_dim as _remove_batch_dim
-from ..autograd._depth import depth
+from .._depth import depth
 
 INSIDE = "the dimensions of samples belong to tt.vmap, which alone adds and removes them"
 _vmap_increment_nesting = absent_function("_C._functorch._vmap_increment_nesting", INSIDE)

@@ -16,7 +16,7 @@ from .._convert import instance
 from .._lib import call
 from .._tensor import Tensor, TensorHandle, tensor_result, wrap
 from ..errors import AutogradError, ShapeError
-from ._depth import depth
+from .._depth import depth
 
 __all__ = [
     "UnpackedDualTensor",

@@ -13,7 +13,7 @@ from .._class_name import class_name
 from .._lib import call
 from .._tensor import Tensor, from_address, tensor_result
 from .._tree import broadcast, with_tensors, without_tensors
-from ._depth import depth
+from .._depth import depth
 from ._nodes import function_names
 from .grad_mode import no_grad
 
