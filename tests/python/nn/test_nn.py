@@ -906,5 +906,9 @@ def test_what_layers_refuse():
     for bounds in ((1, -1), (1, 1)):
         with pytest.raises(AssertionError, match="max_val"):
             nn.Hardtanh(*bounds)
+    layer = nn.Linear(1, 1)
+    for move in (layer.xpu, layer.ipu, layer.mtia):
+        with pytest.raises(RuntimeError, match="no device of tt"):
+            move()
     with pytest.raises(ValueError, match="scale_d is given"):
         nn.Upsample(scale_factor=(2, 2, 2))(tt.ones(1, 1, 2, 2))

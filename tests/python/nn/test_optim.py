@@ -611,6 +611,7 @@ def test_a_cycle_in_a_custom_optimizer():
     with pytest.raises(ValueError):
         lrs.OneCycleLR(Plain([tt.nn.Parameter(tt.ones(1))]), max_lr=1.0, total_steps=10)
     assert lrs._LRScheduler is lrs.LRScheduler
+    assert "step(epoch)" in lrs.EPOCH_DEPRECATION_WARNING
 
 
 # ---- hooks of steps ----

@@ -994,6 +994,14 @@ class Module:
         """Raises an error: there are no XPUs."""
         return self.to("xpu")
 
+    def ipu(self, device: int | Device | None = None) -> Self:
+        """Raises an error: there are no IPUs."""
+        return self.to("ipu")
+
+    def mtia(self, device: int | Device | None = None) -> Self:
+        """Raises an error: there are no MTIA devices."""
+        return self.to("mtia")
+
     def float(self) -> Self:
         """Calls to(tt.float32)."""
         return self.to(_types.float32)

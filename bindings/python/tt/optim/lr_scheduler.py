@@ -18,6 +18,7 @@ from .fractional import Fractional
 from .native_scheduler import NativeScheduler, SchedulerHandle, native, synchronized
 from .optimizer import Optimizer
 from .schedules import CosineAnnealingWarmRestarts, CyclicLR, LRScheduler, ReduceLROnPlateau
+from .schedules import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from .schedules import check_optimizer, kept
 
 Factor = Callable[[int], float]

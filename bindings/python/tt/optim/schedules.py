@@ -38,11 +38,15 @@ def warn_of_order(scheduler: LRScheduler) -> None:
         )
 
 
+# PyTorch's name, which schedules of other packages import
+EPOCH_DEPRECATION_WARNING = (
+    "lr_scheduler.step(epoch) is deprecated: call step() without an argument"
+)
+
+
 def warn_of_epoch() -> None:
     """Warns that the argument `epoch` of step is deprecated."""
-    warnings.warn(
-        "lr_scheduler.step(epoch) is deprecated: call step() without an argument", stacklevel=3
-    )
+    warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=3)
 
 
 def kept(lr: Any) -> Any:
