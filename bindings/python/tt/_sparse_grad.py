@@ -13,9 +13,10 @@ import tt
 
 from . import _ops as ops
 from ._layout import SparseGrads
+from ._positions import note_read
 from ._tensor import Tensor
 from ._types import int64
-from .autograd import no_grad
+from .autograd import is_grad_enabled, no_grad
 from .autograd.function import Function
 from .optim.optimizer import params_with_sparse_grads, refuse_sparse_grads
 from .sparse import SparseTensor
@@ -81,6 +82,8 @@ class Embedding(Function):
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
     """Returns the rows of weight, a leaf, at input."""
     SparseGrads.seen = True
+    if weight.requires_grad and is_grad_enabled():
+        note_read()  # a record would have a dense gradient
     return Embedding.apply(input, weight, padding_idx)
 
 

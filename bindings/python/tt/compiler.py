@@ -117,7 +117,7 @@ class Entry:
             assert owner is not None
             return owner.traced(*args, **kwargs)
 
-        flat = Flat(traced, structure)
+        flat = Flat(traced, structure, transforms=False)
         call("tt_compile", *flat.user(), OPTIONS(3, LIMIT, dynamic, 0), byref(self.handle))
 
     def traced(self, *args: Any, **kwargs: Any) -> Any:
@@ -499,6 +499,10 @@ class Compiled:
         self.n_setting = 0  # the last recorded calls that set what they read
         update_wrapper(self, fn)
         every.add(self)
+
+    def __reduce__(self) -> Any:
+        """A copy has no records."""
+        return Compiled, (self.fn, self.fullgraph, self.dynamic)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:

@@ -60,21 +60,28 @@ class Flat:
     """Adapts a Python function to a C function of lists of tensors.
 
     arguments: the structure of the arguments with places for tensors. result: the structure of
-    func's result; aux: its auxiliary result.
+    func's result; aux: its auxiliary result. transforms: whether a transform calls it.
     """
 
-    def __init__(self, func: Callable[..., Any], arguments: Any, has_aux: bool = False) -> None:
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        arguments: Any,
+        has_aux: bool = False,
+        transforms: bool = True,
+    ) -> None:
         self.func, self.arguments, self.has_aux = func, arguments, has_aux
+        self.transforms = transforms
         self.result: Any = None
         self.aux: Any = None
 
     def __call__(self, tensors: tuple[Tensor, ...]) -> list[Tensor]:
         args, kwargs = with_tensors(self.arguments, tensors)
-        depth.functions += 1
+        depth.functions += self.transforms
         try:
             result = self.func(*args, **kwargs)
         finally:
-            depth.functions -= 1
+            depth.functions -= self.transforms
         if self.has_aux:
             if not (isinstance(result, tuple) and len(result) == 2):
                 raise RuntimeError("with has_aux the function must return a tuple (result, aux)")

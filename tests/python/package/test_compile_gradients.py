@@ -328,6 +328,27 @@ def test_threads():
     assert not differing
 
 
+def test_copies():
+    compiled = tt.compile(nn.Sequential(nn.Linear(10, 5), nn.ReLU()))
+    x = tt.randn(4, 10)
+    warm(compiled, x)
+    other = copy.deepcopy(compiled)
+    compiled._orig_mod[0].weight.data.zero_()
+    warm(other, x)
+    assert other(x).abs().sum() > 0 and info(other)[1:] == (2, 1, None)
+    assert list(other.state_dict()) == list(compiled.state_dict())
+
+
+def test_sparse_gradients():
+    """Are not recorded."""
+    compiled = tt.compile(nn.Embedding(10, 4, sparse=True))
+    for _ in range(3):
+        compiled.zero_grad()
+        compiled(tt.tensor([1, 2, 2])).sum().backward()
+        assert compiled.weight.grad.is_sparse
+        assert compiled.weight.grad.to_dense().sum(1).tolist() == [0, 4, 8] + [0] * 7
+
+
 def test_dynamic_sizes():
     tt.manual_seed(1)
     plain = nn.Sequential(nn.Linear(10, 8), nn.Tanh(), nn.Linear(8, 5))
