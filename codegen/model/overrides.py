@@ -38,7 +38,7 @@ KEYS = {  # language -> key -> type of its value
         "legacy_reduction": bool,
         "byte_mask": str,
         "sparse_operands": bool,
-        "exact_out": bool,
+        "exact_out": (bool, str),
         "floats": str,
         "empty_dims_keep": bool,
         "inplace_view": bool,

@@ -441,9 +441,10 @@ class Body:
 
     def exactness(self, form):
         """The last argument of `written` and `refit`: out must have the dtype of the result if the
-        operator demands it, or the call names a dtype."""
-        if form.override("exact_out"):
-            return ", True"
+        operator demands it, always or under a condition, or the call names a dtype."""
+        exact = form.override("exact_out")
+        if exact:
+            return f", {exact}"
         return ", dtype is not None" if "dtype=dtype" in self.same_arguments(form) else ""
 
     def call_without_out(self, form):

@@ -591,7 +591,7 @@ def unreduced(x: Tensor, out: Tensor | None, op: str) -> Any:
     nonzero = x != 0
     if x.dtype.name == "uint8":
         nonzero = nonzero.to(x.dtype)
-    return nonzero if out is None else written(nonzero, out, op)
+    return nonzero if out is None else written(nonzero, out, op, out.dtype.name != "uint8")
 
 
 def check_layout(op: str, layout: Any) -> None:

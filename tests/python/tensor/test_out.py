@@ -406,3 +406,36 @@ def test_addresses_that_elements_share(size, stride, offset):
     y = tt.tensor(base, dtype=tt.float64)
     y.as_strided(size, stride, offset).masked_fill_(mask, 7)
     assert y.tolist() == filled
+
+
+def test_out_has_the_dtype_of_the_result_where_pytorch_demands_it():
+    x, eye = tt.ones(2), tt.eye(2)
+    wide = tt.float64
+    calls = [
+        (lambda out: tt.any(x > 0, out=out), wide),
+        (lambda out: tt.all(eye > 0, dim=1, out=out), wide),
+        (lambda out: tt.any(eye > 0, dim=[], out=out), wide),
+        (lambda out: tt.abs(x, out=out), wide),
+        (lambda out: tt.lerp(x, x, x, out=out), wide),
+        (lambda out: tt.clamp_min(x, 0.5, out=out), wide),
+        (lambda out: tt.clamp_max(x, 0.5, out=out), wide),
+        (lambda out: tt.inverse(eye, out=out), wide),
+        (lambda out: tt.slogdet(eye, out=(out, out.clone())), wide),
+        (lambda out: tt.fft.irfft(x, out=out), tt.complex64),
+        (lambda out: tt.fft.hfft2(eye, out=out), tt.complex64),
+    ]
+    for call, dtype in calls:
+        out = tt.full((2,), 7, dtype=dtype)
+        with pytest.raises(RuntimeError):
+            call(out)
+        assert (out == 7).all()
+
+
+def test_out_of_another_precision_where_pytorch_converts():
+    x, eye = tt.ones(2), tt.eye(2)
+    double, byte = tt.empty(2, dtype=tt.float64), tt.empty(2, dtype=tt.uint8)
+    assert tt.any(eye > 0, dim=1, out=byte) is byte and byte.tolist() == [1, 1]
+    assert tt.lerp(x, 2 * x, 0.5, out=double).tolist() == [1.5, 1.5]
+    assert tt.clamp_min(x, 2 * x, out=double).tolist() == [2, 2]
+    assert tt.abs(tt.complex(3 * x, 4 * x), out=double).tolist() == [5, 5]
+    assert tt.fft.irfft(x, out=double).tolist() == [1, 0]

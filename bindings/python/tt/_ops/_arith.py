@@ -1284,7 +1284,8 @@ def clamp_min(input: Tensor = REQUIRED, min: Tensor | complex = REQUIRED, *,
             if out is not None:
                 instance(Tensor, out, "clamp_min", "out")
                 if tt_clamp_min_into(local.ctx, input, min, out):
-                    return refit(out, lambda: clamp_min(input, min), "clamp_min")
+                    return refit(out, lambda: clamp_min(input, min), "clamp_min",
+                                 not isinstance(min, Tensor))
                 return out
             h = TensorHandle()
             if tt_clamp_min(local.ctx, input, min, byref(h)):
@@ -1296,7 +1297,8 @@ def clamp_min(input: Tensor = REQUIRED, min: Tensor | complex = REQUIRED, *,
                 call, value = number_form(tt_clamp_min_f64_into, tt_clamp_min_i64_into,
                                           tt_clamp_min_scalar_into, min, "clamp_min", "min", input)
                 if call(local.ctx, input, value, out):
-                    return refit(out, lambda: clamp_min(input, min), "clamp_min")
+                    return refit(out, lambda: clamp_min(input, min), "clamp_min",
+                                 not isinstance(min, Tensor))
                 return out
             h = TensorHandle()
             call, value = number_form(tt_clamp_min_f64, tt_clamp_min_i64, tt_clamp_min_scalar, min,
@@ -1365,7 +1367,8 @@ def clamp_max(input: Tensor = REQUIRED, max: Tensor | complex = REQUIRED, *,
             if out is not None:
                 instance(Tensor, out, "clamp_max", "out")
                 if tt_clamp_max_into(local.ctx, input, max, out):
-                    return refit(out, lambda: clamp_max(input, max), "clamp_max")
+                    return refit(out, lambda: clamp_max(input, max), "clamp_max",
+                                 not isinstance(max, Tensor))
                 return out
             h = TensorHandle()
             if tt_clamp_max(local.ctx, input, max, byref(h)):
@@ -1377,7 +1380,8 @@ def clamp_max(input: Tensor = REQUIRED, max: Tensor | complex = REQUIRED, *,
                 call, value = number_form(tt_clamp_max_f64_into, tt_clamp_max_i64_into,
                                           tt_clamp_max_scalar_into, max, "clamp_max", "max", input)
                 if call(local.ctx, input, value, out):
-                    return refit(out, lambda: clamp_max(input, max), "clamp_max")
+                    return refit(out, lambda: clamp_max(input, max), "clamp_max",
+                                 not isinstance(max, Tensor))
                 return out
             h = TensorHandle()
             call, value = number_form(tt_clamp_max_f64, tt_clamp_max_i64, tt_clamp_max_scalar, max,
@@ -2131,7 +2135,8 @@ def lerp(input: Tensor = REQUIRED, end: Tensor = REQUIRED, weight: Tensor | comp
             if out is not None:
                 instance(Tensor, out, "lerp", "out")
                 if tt_lerp_into(local.ctx, input, end, weight, out):
-                    return refit(out, lambda: lerp(input, end, weight), "lerp")
+                    return refit(out, lambda: lerp(input, end, weight), "lerp",
+                                 isinstance(weight, Tensor))
                 return out
             h = TensorHandle()
             if tt_lerp(local.ctx, input, end, weight, byref(h)):
@@ -2143,7 +2148,8 @@ def lerp(input: Tensor = REQUIRED, end: Tensor = REQUIRED, weight: Tensor | comp
                 call, value = number_form(tt_lerp_f64_into, tt_lerp_i64_into, tt_lerp_scalar_into,
                                           weight, "lerp", "weight", input)
                 if call(local.ctx, input, end, value, out):
-                    return refit(out, lambda: lerp(input, end, weight), "lerp")
+                    return refit(out, lambda: lerp(input, end, weight), "lerp",
+                                 isinstance(weight, Tensor))
                 return out
             h = TensorHandle()
             call, value = number_form(tt_lerp_f64, tt_lerp_i64, tt_lerp_scalar, weight, "lerp",

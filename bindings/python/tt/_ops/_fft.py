@@ -245,7 +245,8 @@ def fft_irfft(input: Tensor = REQUIRED, n: int | None = None, dim: int = -1,
         if out is not None:
             instance(Tensor, out, "fft_irfft", "out")
             if tt_fft_irfft_into(local.ctx, input, opts, out):
-                return refit(out, lambda: fft_irfft(input, n, dim, norm), "fft_irfft")
+                return refit(out, lambda: fft_irfft(input, n, dim, norm), "fft_irfft",
+                             out.dtype.is_complex)
             return out
         h = TensorHandle()
         if tt_fft_irfft(local.ctx, input, opts, byref(h)):
@@ -288,7 +289,8 @@ def fft_hfft(input: Tensor = REQUIRED, n: int | None = None, dim: int = -1,
         if out is not None:
             instance(Tensor, out, "fft_hfft", "out")
             if tt_fft_hfft_into(local.ctx, input, opts, out):
-                return refit(out, lambda: fft_hfft(input, n, dim, norm), "fft_hfft")
+                return refit(out, lambda: fft_hfft(input, n, dim, norm), "fft_hfft",
+                             out.dtype.is_complex)
             return out
         h = TensorHandle()
         if tt_fft_hfft(local.ctx, input, opts, byref(h)):
@@ -524,7 +526,8 @@ def fft_irfft2(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
         if out is not None:
             instance(Tensor, out, "fft_irfft2", "out")
             if tt_fft_irfft2_into(local.ctx, input, opts, out):
-                return refit(out, lambda: fft_irfft2(input, s, dim, norm), "fft_irfft2")
+                return refit(out, lambda: fft_irfft2(input, s, dim, norm), "fft_irfft2",
+                             out.dtype.is_complex)
             return out
         h = TensorHandle()
         if tt_fft_irfft2(local.ctx, input, opts, byref(h)):
@@ -573,7 +576,8 @@ def fft_hfft2(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
         if out is not None:
             instance(Tensor, out, "fft_hfft2", "out")
             if tt_fft_hfft2_into(local.ctx, input, opts, out):
-                return refit(out, lambda: fft_hfft2(input, s, dim, norm), "fft_hfft2")
+                return refit(out, lambda: fft_hfft2(input, s, dim, norm), "fft_hfft2",
+                             out.dtype.is_complex)
             return out
         h = TensorHandle()
         if tt_fft_hfft2(local.ctx, input, opts, byref(h)):
@@ -816,7 +820,8 @@ def fft_irfftn(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
         if out is not None:
             instance(Tensor, out, "fft_irfftn", "out")
             if tt_fft_irfftn_into(local.ctx, input, opts, out):
-                return refit(out, lambda: fft_irfftn(input, s, dim, norm), "fft_irfftn")
+                return refit(out, lambda: fft_irfftn(input, s, dim, norm), "fft_irfftn",
+                             out.dtype.is_complex)
             return out
         h = TensorHandle()
         if tt_fft_irfftn(local.ctx, input, opts, byref(h)):
@@ -865,7 +870,8 @@ def fft_hfftn(input: Tensor = REQUIRED, s: int | Sequence[int] | None = None,
         if out is not None:
             instance(Tensor, out, "fft_hfftn", "out")
             if tt_fft_hfftn_into(local.ctx, input, opts, out):
-                return refit(out, lambda: fft_hfftn(input, s, dim, norm), "fft_hfftn")
+                return refit(out, lambda: fft_hfftn(input, s, dim, norm), "fft_hfftn",
+                             out.dtype.is_complex)
             return out
         h = TensorHandle()
         if tt_fft_hfftn(local.ctx, input, opts, byref(h)):

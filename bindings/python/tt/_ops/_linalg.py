@@ -609,7 +609,7 @@ def inverse(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: A
         if out is not None:
             instance(Tensor, out, "inverse", "out")
             if tt_inverse_into(local.ctx, input, out):
-                return refit(out, lambda: inverse(input), "inverse")
+                return refit(out, lambda: inverse(input), "inverse", True)
             return out
         h = TensorHandle()
         if tt_inverse(local.ctx, input, byref(h)):
@@ -731,7 +731,7 @@ def slogdet(input: Tensor = REQUIRED, *, out: tuple[Tensor, ...] | None = None,
         if out is not None:
             dst_sign, dst_logabsdet = out_tensors(out, 2, "slogdet")
             if tt_slogdet_into(local.ctx, input, dst_sign, dst_logabsdet):
-                return refit(out, lambda: slogdet(input), "slogdet")
+                return refit(out, lambda: slogdet(input), "slogdet", True)
             return out
         h0, h1 = TensorHandle(), TensorHandle()
         if tt_slogdet(local.ctx, input, byref(h0), byref(h1)):

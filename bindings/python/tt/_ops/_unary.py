@@ -367,7 +367,7 @@ def abs(input: Tensor = REQUIRED, *, out: Tensor | None = None, **aliases: Any) 
         if out is not None:
             instance(Tensor, out, "abs", "out")
             if tt_abs_into(local.ctx, input, out):
-                return refit(out, lambda: abs(input), "abs")
+                return refit(out, lambda: abs(input), "abs", not input.is_complex())
             return out
         h = TensorHandle()
         if tt_abs(local.ctx, input, byref(h)):
