@@ -20,12 +20,16 @@ from ._types import Defaults, Named, Size
 from ._types import device as device_class
 from ._types import dtype as dtype_class
 from ._types import device, dtype
-from .errors import ShapeError
+from .errors import DtypeError, ShapeError
 
 
 def get_default_dtype() -> dtype:
     """Returns the default floating-point dtype, initially float32."""
     return Defaults.float
+
+
+class DefaultDtypeError(DtypeError, TypeError):
+    """A default dtype must be floating."""
 
 
 def set_default_dtype(d: dtype) -> None:
@@ -34,7 +38,7 @@ def set_default_dtype(d: dtype) -> None:
     complex64."""
     instance(dtype_class, d, "set_default_dtype", "d")
     if not d.is_floating_point:
-        raise TypeError(f"set_default_dtype: d is {d}: must be a floating-point dtype")
+        raise DefaultDtypeError(f"set_default_dtype: d is {d}: must be floating")
     configure("tt_ctx_set_default_dtype", c_int32(d.code))
     Defaults.float = d
     Defaults.complex = d.to_complex()

@@ -8,7 +8,9 @@ from ._types import device as device_class
 
 __all__ = [
     "current_accelerator",
+    "current_device_idx",
     "current_device_index",
+    "current_stream",
     "device_count",
     "device_index",
     "empty_cache",
@@ -20,15 +22,18 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "reset_peak_memory_stats",
+    "set_device_idx",
     "set_device_index",
+    "set_stream",
     "synchronize",
 ]
 device_count = cuda.device_count
 is_available = cuda.is_available
 synchronize = cuda.synchronize
 empty_cache = cuda.empty_cache
-current_device_index = cuda.current_device
-set_device_index = cuda.set_device
+current_device_index = current_device_idx = cuda.current_device
+set_device_index = set_device_idx = cuda.set_device
+current_stream, set_stream = cuda.current_stream, cuda.set_stream
 device_index = cuda.device
 get_memory_info = cuda.mem_get_info
 memory_allocated, memory_reserved = cuda.memory_allocated, cuda.memory_reserved

@@ -36,6 +36,7 @@ __all__ = [
     "ShortTensor",
     "SparseTensor",
     "addmm",
+    "check_sparse_tensor_invariants",
     "log_softmax",
     "mm",
     "sampled_addmm",
@@ -483,6 +484,37 @@ class SparseTensor:
             fits = width + len(fact) + 4 <= print_options["linewidth"]
             shown += f", {fact}" if fits else f",\n{margin}{fact}"
         return shown + ")"
+
+
+class check_sparse_tensor_invariants:
+    """PyTorch's switch for checks of indices. tt checks them always, so it changes nothing: as a
+    context, a decorator or a class."""
+
+    def __init__(self, enable: bool = True) -> None:
+        pass
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Returns True."""
+        return True
+
+    @staticmethod
+    def enable() -> None:
+        """Does nothing."""
+
+    @staticmethod
+    def disable() -> None:
+        """Does nothing."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the function."""
+        return function
 
 
 # ---- construction ----

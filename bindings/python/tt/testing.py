@@ -193,8 +193,8 @@ def difference(
     if are_numbers and options.check_dtype and type(a) is not type(b):
         return f"The (d)types do not match: {type(a)} != {type(b)}.", ""
     if isinstance(a, SparseTensor) or isinstance(b, SparseTensor):
-        text = sparse_difference(a, b, options)
-        return None if text is None else (text, "")
+        found = sparse_difference(a, b, options)
+        return None if found is None else (found, "")
     if are_numbers:
         wide = BY_NAME["complex128" if complex in (type(a), type(b)) else "float64"]
         if not isinstance(a, float) and not isinstance(b, float) and wide.name == "float64":

@@ -88,6 +88,8 @@ def test_rrelu_draws_a_slope_for_each_negative_element():
     assert -0.4 <= y.min() < -0.35 and -0.15 < y.max() <= -0.1
     assert tt.equal(grad(y, x), -y)
     assert F.rrelu(tt.tensor([2.0]), training=True).item() == 2
+    images = tt.ones(2, 3, 4, 5).contiguous(memory_format=tt.channels_last)
+    assert F.rrelu(images, training=True).stride() == (60, 20, 5, 1)  # row-major, as PyTorch's
     assert F.rrelu(tt.tensor([-1.0], dtype=tt.float64), 0.1, 0.3).item() == pytest.approx(-0.2)
 
 

@@ -44,6 +44,22 @@ def test_without_a_cuda_device():
     assert not isinstance(tt.ones(2), tt.cuda.FloatTensor)
 
 
+def test_switches_and_modules_that_change_nothing():
+    mha = tt.backends.mha
+    mha.set_fastpath_enabled(False)
+    assert not mha.get_fastpath_enabled()
+    mha.set_fastpath_enabled(True)
+    for name in ("nnpack", "cusparselt", "kleidiai", "miopen", "xnnpack"):
+        assert not getattr(tt.backends, name).is_available()
+    with tt.sparse.check_sparse_tensor_invariants(False):
+        assert tt.sparse.check_sparse_tensor_invariants.is_enabled()
+        with pytest.raises(IndexError):
+            tt.sparse_coo_tensor([[3]], [1.0], (2,))
+    assert tt.version.rocm is None and tt.version.xpu is None
+    assert tt.accelerator.set_device_idx is tt.accelerator.set_device_index
+    assert tt.distributions.utils.logits_to_probs(tt.zeros(2)).tolist() == [0.5, 0.5]
+
+
 def test_backends():
     for name in ("cudnn", "mps", "mkldnn", "mkl", "openmp"):
         assert not getattr(tt.backends, name).is_available()

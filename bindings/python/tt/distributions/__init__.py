@@ -1,5 +1,5 @@
 """Probability distributions, with the names of torch.distributions."""
-from . import constraints, transforms
+from . import constraint_registry, constraints, kl, transforms, utils
 from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .constraint_registry import biject_to, transform_to
