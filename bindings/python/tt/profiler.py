@@ -74,7 +74,7 @@ class DeviceType(IntEnum):
 class ProfilerAction(Enum):
     """The action of a schedule for a step. WARMUP is equivalent to NONE."""
 
-    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE, DEVICE_STOPPED = range(5)
 
 
 def supported_activities() -> set[ProfilerActivity]:
@@ -255,11 +255,19 @@ class FunctionEventAvg(FormattedTimes):
         return f"<{self.key}: {self.count} calls, {self.cpu_time_total:.1f} us>"
 
 
-def time_text(us: float) -> str:
-    for size, unit in ((1e6, "s"), (1e3, "ms")):
-        if us >= size:
-            return f"{us / size:.3f}{unit}"
-    return f"{us:.3f}us"
+def row_name(name: str) -> str:
+    """Returns the name of the row for events of a name: all steps have one row, as in PyTorch."""
+    return "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+
+
+TIME_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}  # in microseconds, the longest first
+
+
+def time_text(us: float, unit: str | None = None) -> str:
+    """Returns a time in a unit, by default in the longest one that it has a whole one of."""
+    if unit is None:
+        unit = next((u for u, size in TIME_UNITS.items() if us >= size), "us")
+    return f"{us / TIME_UNITS[unit]:.3f}{unit}"
 
 
 def bytes_text(n: float) -> str:
@@ -308,10 +316,11 @@ class EventList(list):
         for e in self:
             if e.kind in (KERNEL, MEMORY):
                 continue
-            key = (e.kind, e.name, str(e.input_shapes) if group_by_input_shapes else "")
+            name = row_name(e.name)
+            key = (e.kind, name, str(e.input_shapes) if group_by_input_shapes else "")
             if key not in rows:
                 shapes = e.input_shapes if group_by_input_shapes else None
-                rows[key] = FunctionEventAvg(e.name, input_shapes=shapes)
+                rows[key] = FunctionEventAvg(name, input_shapes=shapes)
             rows[key].add(e)
         return EventList(rows.values())
 
@@ -324,13 +333,17 @@ class EventList(list):
         max_shapes_column_width: int | None = 80,
         header: str | None = None,
         top_level_events_only: bool = False,
+        time_unit: str | None = None,
     ) -> str:
         """Returns the rows as text.
 
         sort_by: an attribute of the rows, the largest first; None keeps their order; "cuda" and
         "xpu" in it mean "device". row_limit: the number of rows that are shown; -1: all. Columns
-        for memory, shapes and FLOPs appear if something was recorded for them.
+        for memory, shapes and FLOPs appear if something was recorded for them. time_unit: "s", "ms"
+        or "us" for all times; default: one that suits each.
         """
+        if time_unit not in (None, *TIME_UNITS):
+            raise ValueError(f"table: time_unit is {time_unit!r}: must be 's', 'ms' or 'us'")
         rows: list[Any] = list(self)
         if top_level_events_only:
             rows = [e for e in rows if getattr(e, "cpu_parent", None) is None]
@@ -345,10 +358,10 @@ class EventList(list):
 
         columns: list[tuple[str, Callable[[Any], str]]] = [
             ("Self CPU %", lambda row: share(row.self_cpu_time_total)),
-            ("Self CPU", lambda row: row.self_cpu_time_total_str),
+            ("Self CPU", lambda row: time_text(row.self_cpu_time_total, time_unit)),
             ("CPU total %", lambda row: share(row.cpu_time_total)),
-            ("CPU total", lambda row: row.cpu_time_total_str),
-            ("CPU time avg", lambda row: row.cpu_time_str),
+            ("CPU total", lambda row: time_text(row.cpu_time_total, time_unit)),
+            ("CPU time avg", lambda row: time_text(row.cpu_time, time_unit)),
         ]
         if any(row.cpu_memory_usage for row in rows):
             columns.append(("CPU Mem", lambda row: bytes_text(row.cpu_memory_usage)))
@@ -434,7 +447,7 @@ def read_sums() -> EventList:
     for r in filled(struct("tt_profile_sum"), "tt_profiler_sums"):
         if r.kind in (KERNEL, MEMORY):
             continue
-        name = shown_name(r.kind, r.name)
+        name = row_name(shown_name(r.kind, r.name))
         row = rows.setdefault((r.kind, name), FunctionEventAvg(name))
         row.count += r.calls
         row.self_cpu_time_total += r.self_ns / 1e3
@@ -644,12 +657,17 @@ class profile:
         return self._events
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> EventList:
         """Returns the rows, one per operator and region. Raises RuntimeError while the profile
         runs.
 
-        group_by_input_shape: one per operator and shapes of its arguments.
+        group_by_input_shape: one per operator and shapes of its arguments. The other arguments are
+        ignored: events have no stack and no overload.
         """
         rows = self._check()
         if group_by_input_shape:
@@ -665,7 +683,8 @@ class profile:
         own: dict[str, int] = {}
         for e in self.events():
             if e.kind not in (KERNEL, MEMORY):
-                own[e.name] = own.get(e.name, 0) + e.self_cpu_memory_usage
+                name = row_name(e.name)
+                own[name] = own.get(name, 0) + e.self_cpu_memory_usage
         for row in rows:
             row.self_cpu_memory_usage = own.get(row.name, 0)
         self._has_self_memory = True
@@ -674,9 +693,10 @@ class profile:
         """Returns the number of events that exceeded the capacity."""
         return profiler_dropped()
 
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+    def export_chrome_trace(self, path: str | os.PathLike[str], **ignored: Any) -> None:
         """Writes the events to a file for chrome://tracing or Perfetto; compressed if its name ends
-        in .gz. Raises RuntimeError if this thread has started another profile since."""
+        in .gz. Raises RuntimeError if this thread has started another profile since. PyTorch's
+        arguments use_python_export, graph_lanes and the like are ignored."""
         self._check()
         if not self._is_last():
             raise RuntimeError(f"profile: the trace {LOST}")

@@ -337,3 +337,34 @@ def test_nothing_lives_until_the_garbage_collector_runs():
     finally:
         if before:
             gc.enable()
+
+
+def test_checkpoint_decorates_functions():
+    w = tt.randn(3).requires_grad_()
+
+    @checkpoint(use_reentrant=False, respect_saved_tensors_hooks=True)
+    def f(x, scale=1):
+        return (x * w).sin() * scale
+
+    x = tt.randn(3)
+    f(x, scale=2).sum().backward()
+    tt.testing.assert_close(w.grad, (2 * x * (x * w).cos()).detach())
+    assert f.__name__ == "f"
+
+
+def test_a_pack_hook_must_not_write():
+    x = tt.randn(3).requires_grad_()
+    with pytest.raises(RuntimeError, match="pack_hook wrote"):
+        with tt.autograd.graph.saved_tensors_hooks(lambda t: t.mul_(2), lambda t: t):
+            x.sin()
+
+
+def test_gradients_by_name_and_copies_of_modes():
+    x, y = tt.randn(3).requires_grad_(), tt.randn(3).requires_grad_()
+    found = tt.autograd.grad((x * y).sum(), {"y": y, "x": x})
+    assert list(found) == ["y", "x"]
+    tt.testing.assert_close(found["x"], y.detach())
+    copy = tt.no_grad().clone()
+    with copy:
+        assert not tt.is_grad_enabled()
+    assert tt.is_grad_enabled()

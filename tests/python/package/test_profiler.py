@@ -162,7 +162,7 @@ def test_operations_are_counted(capsys):
 
 def test_schedule():
     actions = [schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)(i) for i in range(11)]
-    none, warmup, record, save = ProfilerAction
+    none, warmup, record, save, _ = ProfilerAction
     assert actions == [none, *[none, warmup, record, save] * 2, none, none]
     saved = []
 
@@ -274,3 +274,24 @@ def test_names_and_metadata_are_pytorchs(tmp_path):
         with opened(tmp_path / name, "rt") as source:
             trace = json.load(source)
         assert (trace["model"], trace["sizes"]) == ("tiny", [2, 2]) and trace["traceEvents"]
+
+
+def test_steps_have_one_row():
+    with tt.profiler.profile(schedule=schedule(wait=0, warmup=0, active=3, repeat=1)) as p:
+        for _ in range(3):
+            tt.ones(3) + 1
+            p.step()
+    assert {row.key: row.count for row in p.key_averages()}["ProfilerStep*"] == 3
+    assert [e.name for e in p.events() if e.name.startswith("ProfilerStep")][0] == "ProfilerStep#0"
+
+
+def test_arguments_and_older_names():
+    with tt.autograd.profiler.profile(record_shapes=True) as p:
+        tt.ones(3) + 1
+    rows = p.key_averages(group_by_overload_name=True, include_python_functions=True)
+    assert any("aten::add" == e.name for e in p.function_events) and "Self CPU" in str(p)
+    assert "ms" in rows.table(time_unit="ms") and "us " not in rows.table(time_unit="ms")
+    with pytest.raises(ValueError, match="time_unit"):
+        rows.table(time_unit="minutes")
+    assert str(tt.autograd.profiler.profile(enabled=False)) == "None"
+    assert tt.profiler.ProfilerAction.DEVICE_STOPPED.value == 4

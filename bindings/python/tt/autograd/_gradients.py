@@ -49,7 +49,7 @@ def backward(
 
 def grad(
     outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
-    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Any,
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool | None = None,
@@ -57,8 +57,11 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor, ...]:
+) -> Any:
     """Returns the gradients of outputs with respect to inputs, without changing .grad.
+
+    inputs: a tensor or a GradientEdge, a sequence of them, for which it returns a tuple, or a dict,
+    for which it returns a dict.
 
     grad_outputs[i] is the gradient of outputs[i]; None: 1. retain_graph: keeps the graph for
     another backward; default: create_graph. create_graph: records the computation of the gradients.
@@ -68,6 +71,19 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: allow_unused is False: with materialize_grads it must be True")
+    if isinstance(inputs, dict):
+        found = grad(
+            outputs,
+            list(inputs.values()),
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            only_inputs,
+            allow_unused,
+            is_grads_batched,
+            materialize_grads,
+        )
+        return dict(zip(inputs, found))
     compute: Any = batched_grad if is_grads_batched else grad_of_one
     given = tensors_of(outputs), tensors_of(inputs), grad_outputs, retain_graph, create_graph
     options = {"allow_unused": allow_unused, "materialize_grads": materialize_grads}

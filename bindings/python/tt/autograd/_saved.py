@@ -37,7 +37,11 @@ class Definition(Structure):
 @CFUNCTYPE(c_int32, c_void_p, c_void_p, c_void_p, POINTER(c_void_p))
 def pack(user: int, ctx: int, t: int, packed: Any) -> int:
     def body() -> None:
-        packed[0] = keep(kept[user].pack_hook(borrow(t)))
+        tensor = borrow(t)
+        version = tensor._version
+        packed[0] = keep(kept[user].pack_hook(tensor))
+        if tensor._version != version:
+            raise RuntimeError("pack_hook wrote to its tensor: it must not change what is saved")
 
     return guarded(body)
 

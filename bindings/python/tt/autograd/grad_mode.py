@@ -41,6 +41,10 @@ class Mode(ContextDecorator):
         """Returns the context manager for one call of a decorated function."""
         return Mode(self.on, self.switch)
 
+    def clone(self) -> Mode:
+        """Returns a context manager of the same mode."""
+        return self._recreate_cm()
+
     def __call__(self, function: F) -> F:
         if not isgeneratorfunction(function):
             return super().__call__(function)

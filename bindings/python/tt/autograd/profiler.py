@@ -47,6 +47,15 @@ class profile(profiler.profile):
         super().__init__(**known)
         self.enabled = enabled
 
+    @property
+    def function_events(self) -> EventList:
+        """The events of the profile."""
+        return self.events()
+
+    def __str__(self) -> str:
+        """Returns the table of the rows; "None" for a disabled profile."""
+        return self.table() if self.enabled else "None"
+
     def start(self) -> None:
         if self.enabled:
             super().start()

@@ -12,15 +12,23 @@ from .._tensor import Tensor
 
 
 class CheckpointPolicy(enum.Enum):
-    """The decision of a policy for an operator. PREFER_ is the same as MUST_ in tt."""
+    """The decision of a policy for an operator. PREFER_ is the same as MUST_ in tt, and CPU_OFFLOAD
+    the same as SAVE: results stay on their device."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
     MUST_RECOMPUTE = 2
     PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
 
 
-SAVES = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+SAVES = (
+    CheckpointPolicy.MUST_SAVE,
+    CheckpointPolicy.PREFER_SAVE,
+    CheckpointPolicy.MUST_CPU_OFFLOAD,
+    CheckpointPolicy.PREFER_CPU_OFFLOAD,
+)
 
 
 class SelectiveCheckpointContext:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial, wraps
 from typing import Any, Callable, Iterable, Iterator
 
 from .. import _ops as ops
@@ -60,7 +61,7 @@ def no_contexts() -> tuple[Any, Any]:
 
 
 def checkpoint(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | None = None,
     *args: Any,
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
@@ -68,6 +69,7 @@ def checkpoint(
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
+    respect_saved_tensors_hooks: bool | None = None,
     **kwargs: Any,
 ) -> Any:
     """Returns function(*args, **kwargs) without storing intermediate results for backward.
@@ -79,8 +81,19 @@ def checkpoint(
     determinism_check: "default" raises CheckpointError if the shapes or dtypes of the second call
         differ; "none" does not check.
     early_stop: ends the second call as soon as it has computed all that backward needs.
-    set_checkpoint_early_stop overrides early_stop; debug is ignored.
+    set_checkpoint_early_stop overrides early_stop; debug and respect_saved_tensors_hooks are
+    ignored. Without a function, it is a decorator: @checkpoint(use_reentrant=False).
     """
+    if function is None:
+        return partial(
+            checkpointed,
+            use_reentrant=use_reentrant,
+            preserve_rng_state=preserve_rng_state,
+            context_fn=context_fn,
+            determinism_check=determinism_check,
+            debug=debug,
+            early_stop=early_stop,
+        )
     if determinism_check not in ("default", "none"):
         raise ValueError(
             f"checkpoint: determinism_check is {determinism_check!r}: must be 'default' or 'none'"
@@ -109,6 +122,16 @@ def checkpoint(
         results = Checkpoint.apply(call, watched, *tensors)
     call.draws = numbers_drawn() != start
     return with_tensors(call.results, list(results))
+
+
+def checkpointed(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Returns a function whose calls are checkpoints with these options."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return checkpoint(function, *args, **options, **kwargs)
+
+    return call
 
 
 class Recomputed:

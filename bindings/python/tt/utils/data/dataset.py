@@ -136,6 +136,11 @@ class ConcatDataset(Dataset[T_co]):
                 raise AssertionError("ConcatDataset: takes no IterableDataset: use ChainDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
 
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """The former name of cumulative_sizes."""
+        return self.cumulative_sizes
+
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
