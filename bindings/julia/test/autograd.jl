@@ -266,6 +266,18 @@ end
     @test TT.compile_info(train) == (records = 1, replays = 5, runs = 1, reason = nothing)
     TT.reset!(train)
     @test TT.compile_info(train).records == 0
+    model = nn.Sequential(nn.Linear(3, 5), nn.Tanh())
+    compiled = TT.compile(x -> model(x))
+    for k in 1:4
+        x = TT.randn(2, 3)
+        found = map((model, compiled)) do f
+            TT.zero_grad!(model)
+            backward(sum(f(x)))
+            return Array(first(TT.parameters(model)).grad)
+        end
+        @test found[1] == found[2]
+    end
+    @test TT.compile_info(compiled).replays == 3
     doubling = TT.compile(x -> x .+ x; dynamic=true)
     for n in 2:9
         @test near(doubling(TT.ones(n)), fill(2.0, n))

@@ -471,6 +471,26 @@ fn compiled_step() -> Result<()> {
 }
 
 #[test]
+fn gradients_of_a_compiled_model() -> Result<()> {
+    tt::manual_seed(5)?;
+    let model = nn::linear(3, 2)?;
+    let layer = model.clone();
+    let compiled = tt::compile(move |x| Ok(vec![layer.call(&x[0])?.tanh()?]), 8)?;
+    for k in 1..5 {
+        let x = Tensor::from([k as f32, 1.0, -2.0]).reshape(&[1, 3])?;
+        let mut gradients = Vec::new();
+        for out in [model.call(&x)?.tanh()?, compiled.call(&[&x])?.remove(0)] {
+            model.zero_grad()?;
+            out.sum()?.backward()?;
+            gradients.push(model.parameters()?[0].grad()?.unwrap().to_vec::<f32>()?);
+        }
+        assert_eq!(gradients[0], gradients[1]);
+    }
+    assert_eq!(compiled.info()?.replays, 3);
+    Ok(())
+}
+
+#[test]
 fn a_state_that_does_not_fit_a_schedule_changes_nothing() -> Result<()> {
     let sgd = optim::sgd([&tt::ones(&[2])?.requires_grad_(true)?])?;
     let schedule = tt::lr::step(&sgd, 2)?;
