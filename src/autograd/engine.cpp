@@ -55,6 +55,7 @@ struct Engine {
   void start();
   void mark_inputs();
   void find_paths(int64_t lowest);
+  bool is_input(const Node& n) const;
   bool is_wanted(const Edge& e);
   uint16_t unwanted_edges(Node& n);
   void run_end_tasks();
@@ -421,6 +422,12 @@ uint16_t Engine::unwanted_edges(Node& n) {
   return uint16_t(bits);
 }
 
+bool Engine::is_input(const Node& n) const {
+  for (const Edge& e : inputs)
+    if (e.target == reinterpret_cast<uintptr_t>(&n)) return true;
+  return false;
+}
+
 // Fills on_path, by a walk below the outputs. Nodes from `lowest` down reach no input.
 void Engine::find_paths(int64_t lowest) {
   for (const Edge& e : inputs)
@@ -432,8 +439,9 @@ void Engine::find_paths(int64_t lowest) {
   SmallVec<Visit, 64> open;
   PointerMap seen;
   const auto visit = [&](const Edge& e) {
-    if (e && !e.is_leaf() && e.node()->topo > lowest && seen.add(e.node()))
-      open.push_back({e.node(), 0});
+    if (!e || e.is_leaf() || e.node()->topo <= lowest) return;
+    if (args.stop_at_inputs && is_input(*e.node())) return;
+    if (seen.add(e.node())) open.push_back({e.node(), 0});
   };
   for (const Tensor* t : args.outputs) {
     Edge output = gradient_edge(*t);

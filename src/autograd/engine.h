@@ -15,6 +15,8 @@ struct BackwardArgs {
   bool allow_unused = false;
   // with inputs: accumulate into their .grad (tt_backward), or return the gradients (tt_grad)
   bool accumulate = true;
+  // with inputs: gradients do not go on into the histories of inputs
+  bool stop_at_inputs = false;
 };
 
 // If !accumulate, returns one gradient per input, empty for unused ones. See include/tt.h for

@@ -139,12 +139,16 @@ TensorList record_gradients(const Compiled& f, CompiledRecord& r, TensorSpan inp
   const SmallVec<GradTarget, 8> targets = targets_of(r, inputs);
   for (const GradTarget& target : targets)
     wanted.push_back(target.leaf ? target.leaf.get() : inputs[target.input]);
+  // The application's nodes are numbered on, as if this backward had not been.
+  const int64_t newest_topo = ctx().newest_topo;
   TensorList found = run_backward({.outputs = {results.data(), results.size()},
                                    .grads = Borrowed(seeds),
                                    .inputs = {wanted.data(), wanted.size()},
                                    .retain_graph = true,
                                    .allow_unused = true,
-                                   .accumulate = false});
+                                   .accumulate = false,
+                                   .stop_at_inputs = true});
+  ctx().newest_topo = newest_topo;
   TensorList grads;
   for (int64_t i = 0; i < found.size(); i++) {
     if (!found[i]) continue;
@@ -331,7 +335,8 @@ void recorded_backward(Node& n, TensorRef* grads, TensorRef* out) {
                                    .retain_graph = true,
                                    .create_graph = true,
                                    .allow_unused = true,
-                                   .accumulate = false});
+                                   .accumulate = false,
+                                   .stop_at_inputs = true});
   for (int64_t i = 0; i < found.size(); i++) out[i] = std::move(found[i]);
 }
 

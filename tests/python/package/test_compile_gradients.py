@@ -202,6 +202,26 @@ def test_recorded_gradients():
     assert info(compiled)[1] == 3
 
 
+def test_a_penalty_inside():
+    tt.manual_seed(1)
+    plain = nn.Sequential(nn.Linear(10, 8), nn.Tanh(), nn.Linear(8, 1))
+    other = copy.deepcopy(plain)
+
+    def penalty(layers, x):
+        points = x.detach().requires_grad_()
+        out = layers(points)
+        (gradient,) = tt.autograd.grad(out.sum(), points, create_graph=True)
+        return out.mean() + (gradient.norm(dim=1) - 1).square().mean()
+
+    compiled = tt.compile(lambda x: penalty(other, x))
+    for _ in range(4):
+        x = tt.randn(6, 10)
+        penalty(plain, x).backward()
+        compiled(x).backward()
+        assert all(a.grad.equal(b.grad) for a, b in zip(plain.parameters(), other.parameters()))
+    assert info(compiled)[1] == 3
+
+
 def test_transforms_of_a_compiled_function():
     tt.manual_seed(1)
     w = tt.randn(10, requires_grad=True)
@@ -287,6 +307,40 @@ def test_a_loss_whose_backward_has_run():
         assert loss.requires_grad and loss.grad_fn is not None
         with pytest.raises(RuntimeError, match="freed"):
             loss.backward()
+
+
+def test_a_function_of_its_own_results():
+    """Gradients through the input of a call are not its own."""
+    tt.manual_seed(1)
+    plain = nn.Sequential(nn.Linear(6, 6), nn.Tanh())
+    cell = nn.LSTMCell(6, 6)
+    others = copy.deepcopy((plain, cell))
+    compiled = [tt.compile(m) for m in others]
+
+    def loss_of(layer, cell, x):
+        h = c = tt.zeros(4, 6)
+        for _ in range(3):
+            h, c = cell(layer(x), (layer(h), c))
+        return h.square().sum() + layer(layer(c)).sum()
+
+    for k in range(5):
+        tt.manual_seed(k)
+        x = tt.randn(4, 6)
+        for m in (*others, plain, cell):
+            m.zero_grad()
+        loss_of(plain, cell, x).backward()
+        loss_of(*compiled, x).backward()
+        for a, b in zip((plain, cell), others):
+            for p, q in zip(a.parameters(), b.parameters()):
+                tt.testing.assert_close(p.grad, q.grad, rtol=1e-6, atol=1e-6)
+    assert info(compiled[1])[1] > 10
+    points = tt.randn(4, 6, requires_grad=True)
+    found = []
+    for layer in (plain, compiled[0]):
+        (first,) = tt.autograd.grad(layer(layer(points)).sum(), points, create_graph=True)
+        found.append(tt.autograd.grad(first.square().sum(), [points, *layer.parameters()]))
+    for a, b in zip(*found):
+        tt.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_the_function_may_go_first():
