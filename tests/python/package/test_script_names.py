@@ -438,7 +438,7 @@ def test_base_classes_of_layers_with_windows():
     assert isinstance(conv, _ConvNd) and isinstance(turned, _ConvNd)
     assert isinstance(turned, _ConvTransposeNd) and not isinstance(conv, _ConvTransposeNd)
     assert not conv.transposed and conv.output_padding == (0, 0) and turned.transposed
-    assert conv._reversed_padding_repeated_twice == [2, 2, 1, 1]
+    assert conv._reversed_padding_repeated_twice == (2, 2, 1, 1)
     same = nn.Conv1d(2, 2, 4, padding="same")
     assert same._reversed_padding_repeated_twice == [1, 2]
     kinds = (
