@@ -596,8 +596,9 @@ class ConvLayer(ParameterLayer):
             self.__dict__["_forward"] = MethodType(forward_by_parts, self)
 
     @property
-    def _reversed_padding_repeated_twice(self) -> tuple[int, ...]:
-        """The padding in the order of nn.functional.pad."""
+    def _reversed_padding_repeated_twice(self) -> list[int] | tuple[int, ...]:
+        """The padding in the order of nn.functional.pad; a list where it is a string, as in
+        PyTorch."""
         both: list[int] = []
         for i in reversed(range(len(self.kernel_size))):
             if not isinstance(self.padding, str):
@@ -605,7 +606,7 @@ class ConvLayer(ParameterLayer):
                 continue
             total = self.dilation[i] * (self.kernel_size[i] - 1) if self.padding == "same" else 0
             both += [total // 2, total - total // 2]
-        return tuple(both)
+        return both if isinstance(self.padding, str) else tuple(both)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Convolves the input with other filters of the same shape."""
