@@ -1,7 +1,7 @@
 """backward and grad: gradients of tensors and of graphs."""
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Sequence, overload
 
 from .._tensor_facts import TensorFacts
 from .._handles import backward as backward_all
@@ -45,6 +45,36 @@ def backward(
 
     with _sparse_grad.backward_that(accumulates=True, inputs=receivers):
         backward_all(*given)
+
+
+@overload
+def grad(
+    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: dict[Any, Any],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool | None = None,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> dict[Any, Tensor]:
+    ...
+
+
+@overload
+def grad(
+    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool | None = None,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]:
+    ...
 
 
 def grad(
