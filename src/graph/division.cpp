@@ -56,7 +56,12 @@ GraphDivision::GraphDivision(const Graph& g, int64_t n_nodes, int64_t n_inputs, 
   find_makers();
   for (int64_t i = n_first_; i < g_.nodes.size(); i++) {
     const IrNode& n = g_.nodes[i];
-    for (const IrArg& a : n.args) read(a);
+    bool is_random = n.op->schema->random;
+    for (const IrArg& a : n.args) {
+      read(a);
+      is_random = is_random && a.kind != Value::kRng;
+    }
+    if (is_random) refuse("a gradient draws random numbers");  // its implementation reserves them
     for (int64_t k = n.n_results; k < n.outs.size(); k++)
       if (n.outs[k] >= 0 && maker_[g_.values[n.outs[k]].storage] < n_first_)
         refuse("a gradient writes memory that it has not made");
@@ -68,6 +73,12 @@ int32_t GraphDivision::whole_value(Graph& g, int32_t storage) const {
   const int64_t one = 1;
   return g.value(storage, version_[storage], Dtype::kU8, 0, Ints(&g.storages[storage].bytes, 1),
                  Ints(&one, 1), writer_[storage], -1);
+}
+
+int32_t GraphDivision::value_behind(Graph& g, int32_t input) const {
+  const IrValue v = g.values[input];
+  return g.value(v.storage, version_[v.storage], v.dtype, v.offset, v.sizes, v.strides,
+                 writer_[v.storage], -1);
 }
 
 Ref<Graph> GraphDivision::first() const {
@@ -89,7 +100,7 @@ Ref<Graph> GraphDivision::second() const {
   Graph& g = *out;
   SmallVec<int32_t, 8> inputs;
   for (int64_t k = 0; k < n_inputs_; k++)
-    if (read_[g.values[g.inputs[k]].storage]) inputs.push_back(g.inputs[k]);
+    if (read_[g.values[g.inputs[k]].storage]) inputs.push_back(value_behind(g, g.inputs[k]));
   for (const int32_t s : memories_) inputs.push_back(whole_value(g, s));
   for (int64_t k = n_inputs_; k < g.inputs.size(); k++) inputs.push_back(g.inputs[k]);
   for (int32_t i = 0; i < g.storages.size(); i++) {

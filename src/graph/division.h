@@ -24,7 +24,9 @@ class GraphDivision {
   void find_makers();
   void read(int32_t value);
   void read(const IrArg& a);
+  // What a storage holds behind the first part: whole, and in the form of an input.
   int32_t whole_value(Graph& g, int32_t storage) const;
+  int32_t value_behind(Graph& g, int32_t input) const;
 
   const Graph& g_;
   const int32_t n_first_;

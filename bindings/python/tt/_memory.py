@@ -101,10 +101,10 @@ def import_numpy() -> None:
 
 def to_numpy(t: Tensor, force: bool) -> Any:
     """Returns a NumPy array over the memory of t: see Tensor.numpy."""
-    if ndarray is None:
-        import_numpy()
     if depth.vmap:
         check_readable(t)
+    if ndarray is None:
+        import_numpy()
     if capturing.noted is not None:
         note_read()
     info = Info()

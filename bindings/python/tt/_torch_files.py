@@ -493,15 +493,13 @@ def opened_archive(path: Any) -> zipfile.ZipFile:
 
 def unsafe_names(text: bytes) -> list[str]:
     """Returns the names in a pickle that weights_only=True refuses."""
-    strings: list[str] = []
-    found: set[str] = set()
-    for op, arg, _ in pickletools.genops(text):
-        if "UNICODE" in op.name:
-            strings.append(str(arg))
-        if op.name == "GLOBAL":
-            found.add(str(arg).replace(" ", "."))
-        if op.name == "STACK_GLOBAL":
-            found.add(".".join(strings[-2:]))
+    try:
+        steps = [(op.name, arg) for op, arg, _ in pickletools.genops(text)]
+    except ValueError as error:
+        raise malformed(f"the pickle is malformed: {error}") from error
+    if any(name == "STACK_GLOBAL" for name, _ in steps):
+        raise malformed("the pickle has protocol 4 or newer: its names cannot be listed")
+    found = {str(arg).replace(" ", ".") for name, arg in steps if name == "GLOBAL"}
     storages = {f"torch.{name}" for name in BY_STORAGE} | {"torch.storage.UntypedStorage"}
     return sorted(found - set(ALLOWED) - set(safe) - storages)
 

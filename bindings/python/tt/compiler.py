@@ -600,10 +600,11 @@ def compile(
     returns a decorator.
 
     A model is recorded with its gradients; a whole training step, with backward and the optimizer's
-    step, gains more. fullgraph: raises RuntimeError if the first call cannot be recorded. dynamic:
-    True makes records for further sizes of one dimension, such as the batch, from those of three
-    sizes, or of two dimensions from five, without calling the function, which must not branch on
-    the sizes. disable: returns model unchanged. The other arguments are ignored.
+    step, gains more. fullgraph: raises RuntimeError if the first call cannot be recorded, unless
+    its result requires a gradient. dynamic: True makes records for further sizes of one dimension,
+    such as the batch, from those of three sizes, or of two dimensions from five, without calling
+    the function, which must not branch on the sizes. disable: returns model unchanged. The other
+    arguments are ignored.
     """
     if mode is not None and options is not None:
         raise RuntimeError("compile: give mode or options, not both")

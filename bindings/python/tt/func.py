@@ -21,10 +21,11 @@ from ._containers import is_batchable
 from ._lib import call, drop, keep
 from ._tensor import Tensor, from_address
 from ._tree import Place, broadcast, leaves_like, mapped, with_tensors, without_tensors
-from .autograd import enable_grad
+from .autograd import enable_grad, is_grad_enabled
 from ._depth import depth
 from .autograd import grad as gradients
 from .errors import DtypeError, InvalidArgumentError
+from .random import thread_generator
 
 Argnums = Union[int, tuple[int, ...]]
 
@@ -267,6 +268,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     product for each primal. has_aux: func returns (result, aux), and vjp returns aux as its third
     result.
     """
+    tensors: list[Tensor] = []
+    without_tensors(primals, tensors)
+    check_differentiable(tensors, "vjp")
     find = recomputed_vjp if depth.vmap else recorded_vjp
     return find(func, primals, has_aux, "vjp")
 
@@ -301,7 +305,8 @@ def recorded_vjp(func: Callable[..., Any], primals: Any, has_aux: bool, name: st
                 given,
                 [w for _, w in pairs],
                 retain_graph=True,
-                create_graph=recorded or any(w.requires_grad for w in weights),
+                create_graph=is_grad_enabled()
+                and (recorded or any(w.requires_grad for w in weights)),
                 allow_unused=True,
             )
         filled = [ops.zeros_like(t) if g is None else g for g, t in zip(products, given)]
@@ -578,7 +583,7 @@ def jacfwd(
         except InvalidArgumentError as error:
             if WRITES_SHARED not in str(error):
                 raise
-            columns, rest = one_by_one(push, directions)
+            columns, rest = one_by_one(push, directions, randomness)
         results = []
         for column in columns:
             parts = column.movedim(0, -1).split([t.numel() for t in c.tensors], -1)
@@ -594,10 +599,21 @@ def jacfwd(
     return wrapper
 
 
-def one_by_one(push: Callable[..., Any], directions: Sequence[Tensor]) -> Any:
+def one_by_one(push: Callable[..., Any], directions: Sequence[Tensor], randomness: str) -> Any:
     """Returns what vmap(push)(*directions) does, for functions that vmap refuses: those that write
     into a tensor that they made without the arguments, as `y = tt.zeros(3); y[0] = x`."""
-    found = [push(*direction) for direction in zip(*directions)]
+    if not directions[0].shape[0]:  # the arguments have no elements
+        products, rest = push(*[d.new_zeros(d.shape[1:]) for d in directions])
+        return [p.new_zeros((0, *p.shape)) for p in products], [r.unsqueeze(0) for r in rest]
+    generator = thread_generator()
+    start = generator.get_state()
+    found = []
+    for direction in zip(*directions):
+        if randomness == "same":
+            generator.set_state(start)
+        found.append(push(*direction))
+        if randomness == "error" and not generator.get_state().equal(start):
+            raise InvalidArgumentError("jacfwd: the function draws random numbers: set randomness")
     products, rest = zip(*found)
     return [ops.stack(p) for p in zip(*products)], [ops.stack(r) for r in zip(*rest)]
 

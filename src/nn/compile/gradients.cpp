@@ -7,6 +7,7 @@
 #include "graph/division.h"
 #include "graph/passes/passes.h"
 #include "ops/elementwise.h"
+#include "ops/gen/ops.h"
 #include "ops/impl.h"
 
 #include <string.h>
@@ -49,7 +50,8 @@ NodeRef node_below(Node& n, int64_t i) {
   return e && !e.is_leaf() ? NodeRef::share(e.node()) : NodeRef();
 }
 bool is_watched(Node& n) {
-  if (!n.hooks.empty() || n.type->runs_hooks) return true;
+  // A function of the application (an owned type) may have effects, which replays would not repeat.
+  if (!n.hooks.empty() || n.type->runs_hooks || n.type->owned) return true;
   for (int64_t i = 0; i < n.n_outs; i++)
     if (atomic_load(&n.outs()[i].retained, kRelaxed)) return true;
   return false;
@@ -102,6 +104,8 @@ bool has_hooks(const Tensor& t) {
 SmallVec<GradTarget, 8> targets_of(const CompiledRecord& r, TensorSpan inputs) {
   SmallVec<GradTarget, 8> targets;
   for (int64_t i = 0; i < inputs.n; i++) {
+    if (r.inputs[i].becomes_leaf)
+      refuse_record("the function lets an input require a gradient, and a result needs one");
     if (!r.inputs[i].needs_grad || r.inputs[i].sharing.same >= 0) continue;
     if (has_hooks(*inputs[i])) refuse_record("an input that requires a gradient has hooks");
     targets.push_back({i, {}, {}});
@@ -220,8 +224,10 @@ void set_gradients(CompiledRecord& r, const GraphDivision& parts, const Graph& c
   PointerMap outside;
   for (const IrStorage& s : graph->storages)
     if (s.tensor && s.role != IrRole::kInput) outside.add(s.tensor->storage);
-  for (const OutsideGuard& guard : r.tensors)
+  for (const OutsideGuard& guard : r.tensors) {
     if (outside.find(guard.place.storage) >= 0) made.outside.push_back(guard.tensor);
+    else if (made.runs_again) made.others.push_back(guard.tensor);
+  }
   keep_objects(r, *graph);
 }
 
@@ -250,7 +256,8 @@ struct CompiledSaved {
   Ref<CompiledGradients> gradients;
   SavedList given;    // inputs of the function, then memories
   SavedList outside;  // must be as they were
-  SavedList inputs;   // all of them, if the function can run again
+  SavedList inputs;   // if the function can run again: all of them
+  SavedList others;   // and CompiledGradients::others
   SmallVec<Rng, 1> draws;
 };
 
@@ -301,23 +308,18 @@ Ref<Compiled> function_of(const CompiledGradients& g) {
   return refs ? Ref<Compiled>::adopt(f) : Ref<Compiled>();
 }
 
-// The gradients with their history, of another call of the function.
-void recorded_backward(Node& n, TensorRef* grads, TensorRef* out) {
+// The gradients by another call of the function; with their history if gradients are recorded.
+void backward_of_function(Node& n, Compiled& f, TensorRef* grads, TensorRef* out) {
   auto& saved = n.saved_as<CompiledSaved>();
   const Ref<CompiledGradients> g = saved.gradients;
-  const Ref<Compiled> f = g->runs_again ? function_of(*g) : Ref<Compiled>();
-  if (!f)
-    fail(TT_NOT_IMPLEMENTED,
-         "gradients of a compiled function are recorded (create_graph), for which it must run "
-         "again: {}",
-         g->runs_again ? "it does not exist any longer"
-                       : "it draws random numbers, or writes inputs or state");
-  TensorList inputs;
+  TensorList unchanged, inputs, outs;
+  saved.outside.get(n, unchanged);
+  saved.others.get(n, unchanged);
   saved.inputs.get(n, inputs);
-  TensorList outs;
+  const bool records = !(ctx().exclude & bit(kKeyAutograd));
   {
     const ModeScope modes(g->modes);
-    outs = run_function(*f, Borrowed(inputs));
+    outs = run_function(f, Borrowed(inputs));
   }
   SmallVec<const Tensor*, 4> results, seeds, wanted;
   for (const int64_t i : g->results) {
@@ -332,12 +334,28 @@ void recorded_backward(Node& n, TensorRef* grads, TensorRef* out) {
   TensorList found = run_backward({.outputs = {results.data(), results.size()},
                                    .grads = {seeds.data(), seeds.size()},
                                    .inputs = {wanted.data(), wanted.size()},
-                                   .retain_graph = true,
-                                   .create_graph = true,
+                                   .retain_graph = records,
+                                   .create_graph = records,
                                    .allow_unused = true,
                                    .accumulate = false,
                                    .stop_at_inputs = true});
   for (int64_t i = 0; i < found.size(); i++) out[i] = std::move(found[i]);
+}
+
+void recorded_backward(Node& n, TensorRef* grads, TensorRef* out) {
+  const Ref<CompiledGradients> g = n.saved_as<CompiledSaved>().gradients;
+  const Ref<Compiled> f = g->runs_again ? function_of(*g) : Ref<Compiled>();
+  if (f) return backward_of_function(n, *f, grads, out);
+  fail(TT_NOT_IMPLEMENTED,
+       "gradients of a compiled function are recorded (create_graph), for which it must run "
+       "again: {}",
+       g->runs_again ? "it does not exist any longer"
+                     : "it draws random numbers, or writes inputs or state");
+}
+
+bool is_finite(const Tensor& t) {
+  const TensorRef all = op::all(*op::isfinite(t));
+  return *all->data != 0;
 }
 
 void compiled_backward(Node& n, TensorRef* grads, TensorRef* out) {
@@ -345,23 +363,33 @@ void compiled_backward(Node& n, TensorRef* grads, TensorRef* out) {
   if (!(ctx().exclude & bit(kKeyAutograd))) return recorded_backward(n, grads, out);
   auto& saved = n.saved_as<CompiledSaved>();
   const Ref<CompiledGradients> g = saved.gradients;
-  const Running running(*g);
-  const Replay& replay = running.replay();
-  Plan& plan = *replay.plan;
-  TensorList unchanged, given;
+  TensorList unchanged, given, found;
+  SmallVec<bool, 4> defined;
   saved.outside.get(n, unchanged);
   saved.given.get(n, given);
-  SmallVec<bool, 4> defined;
-  for (const int64_t i : g->results) {
-    defined.push_back(bool(grads[i]));
-    given.push_back(in_form(std::move(grads[i]), *replay.feeds[given.size()].slot));
+  {
+    const Running running(*g);
+    const Replay& replay = running.replay();
+    Plan& plan = *replay.plan;
+    for (const int64_t i : g->results) {
+      defined.push_back(bool(grads[i]));
+      given.push_back(in_form(grads[i], *replay.feeds[given.size()].slot));
+    }
+    for (int64_t k = 0; k < saved.draws.size(); k++)
+      plan.draws[plan.draws_of_graph[g->draws[k]]].begin = saved.draws[k];
+    found = run_replay(replay, Borrowed(given));
   }
-  for (int64_t k = 0; k < saved.draws.size(); k++)
-    plan.draws[plan.draws_of_graph[g->draws[k]]].begin = saved.draws[k];
-  TensorList found = run_replay(replay, Borrowed(given));
-  for (int64_t i = 0; i < found.size(); i++)
+  bool is_mixed = false;  // a gradient has terms of results without one, which may be 0 times inf
+  for (int64_t i = 0; i < found.size(); i++) {
+    bool by_defined = false;
+    bool by_others = false;
     for (int64_t k = 0; k < defined.size(); k++)
-      if (defined[k] && g->targets[i].reached[k]) out[i] = found[i];
+      if (g->targets[i].reached[k]) (defined[k] ? by_defined : by_others) = true;
+    if (by_defined) out[i] = found[i];
+    is_mixed = is_mixed || (by_defined && by_others && !is_finite(*found[i]));
+  }
+  if (!is_mixed || !g->runs_again) return;
+  if (const Ref<Compiled> f = function_of(*g)) backward_of_function(n, *f, grads, out);
 }
 
 constinit const NodeType kCompiledType = {
@@ -387,7 +415,7 @@ History::History(const CompiledRecord& r, TensorSpan inputs) : r_(r), inputs_(in
   const CompiledGradients& g = *r.gradients;
   node_ = new_node(&kCompiledType, g.targets.size(), r.n_results);
   Node& n = as_node(node_);
-  new (n.saved()) CompiledSaved{r.gradients, {}, {}, {}, {}};
+  new (n.saved()) CompiledSaved{r.gradients, {}, {}, {}, {}, {}};
   n.released = false;
   for (int64_t i = 0; i < g.targets.size(); i++) {
     const GradTarget& target = g.targets[i];
@@ -400,12 +428,14 @@ void History::link(TensorList& outs) {
   if (!r_.gradients) return;
   const CompiledGradients& g = *r_.gradients;
   auto& saved = as_node(node_).saved_as<CompiledSaved>();
-  SmallVec<const Tensor*, 16> given, outside;
+  SmallVec<const Tensor*, 16> given, outside, others;
   for (const int64_t i : g.inputs) given.push_back(inputs_[i]);
   for (int64_t i = r_.n_results; i < outs.size(); i++) given.push_back(outs[i].get());
   for (const TensorRef& t : g.outside) outside.push_back(t.get());
+  for (const TensorRef& t : g.others) others.push_back(t.get());
   saved.given.save({given.data(), given.size()});
   saved.outside.save({outside.data(), outside.size()});
+  saved.others.save({others.data(), others.size()});
   if (g.runs_again) saved.inputs.save(inputs_);
   for (const int32_t d : g.draws)
     saved.draws.push_back(r_.plan->draws[r_.plan->draws_of_graph[d]].begin);

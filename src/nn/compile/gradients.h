@@ -11,7 +11,8 @@ namespace TT_NS {
 // What a record must know of histories.
 struct Histories {
   bool freed = false;    // a part of them, so that a backward fails
-  bool watched = false;  // by hooks, or by tensors that keep their gradient
+  bool watched = false;  // by hooks, by functions of the application, or by tensors that keep their
+                         // gradient
 };
 // Of the history of a result, without those of inputs.
 Histories look_into(const Tensor& result, TensorSpan inputs);

@@ -164,7 +164,8 @@ struct CompiledGradients {
   // For gradients that are recorded, the function itself runs again.
   Ref<CompiledLink> function;
   ModeGuard modes;
-  bool runs_again = false;  // that changes nothing and computes the same
+  bool runs_again = false;        // it may: it draws nothing, and writes no inputs and no state
+  SmallVec<TensorRef, 4> others;  // then: what the function reads besides `outside`
   static void destroy(CompiledGradients*) noexcept;
 };
 

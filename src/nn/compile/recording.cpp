@@ -290,7 +290,9 @@ bool Recording::finds_histories(const TensorList& outs) {
       continue;
     }
     if (histories.watched)
-      refuse_record("the history of a result has hooks, or tensors that keep gradients");
+      refuse_record(
+          "the history of a result has hooks, functions of the application, or tensors that keep "
+          "gradients");
     found = true;
   }
   return found;

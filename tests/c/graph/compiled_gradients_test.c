@@ -383,6 +383,7 @@ static void test_threads(void** state) {
     assert_int_equal(jobs[i].bad, 0);
   }
   host.paused = 0;
+  assert_true(info_of(f).n_replays > 0);
   tt_runtime_release(rt);
   tt_compiled_release(f);
 }

@@ -208,6 +208,32 @@ def test_structures_of_cotangents_and_tangents():
     close(pair[1], a)
 
 
+def filled_at_random(x):
+    y = tt.zeros(3, dtype=tt.float64)
+    y[0] = x[0]
+    return (y + x) * tt.rand(())
+
+
+def test_random_numbers_of_functions_that_fill_tensors():
+    x = randn(3)
+    with pytest.raises(tt.TtError, match="random"):
+        func.jacfwd(filled_at_random)(x)
+    same = func.jacfwd(filled_at_random, randomness="same")(x).diagonal()
+    assert same[0] == 2 * same[1] and same[1] == same[2]
+    different = func.jacfwd(filled_at_random, randomness="different")(x).diagonal()
+    assert different[1] != different[2]
+
+
+def test_vjp_records_as_its_caller_does():
+    w, x = randn(3).requires_grad_(), randn(3)
+    out, product = func.vjp(lambda a: (a * w).sin().sum(), x)
+    assert product(tt.ones_like(out))[0].requires_grad
+    with tt.no_grad():
+        assert not product(tt.ones_like(out))[0].requires_grad
+    with pytest.raises(ValueError, match="floating"):
+        func.vjp(lambda a, i: a * i, x, tt.tensor(2))
+
+
 def test_forward_mode_of_functions_that_fill_tensors():
     def filled(x):
         y = tt.zeros(3, dtype=tt.float64)

@@ -341,6 +341,9 @@ def test_names_in_a_file(tmp_path):
     tt.save({"point": Point(tt.ones(2), 3)}, tmp_path / "x")
     found = tt.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "x")
     assert found == [f"{Point.__module__}.Point"]
+    tt.save({"point": Point(tt.ones(2), 3)}, tmp_path / "z", pickle_protocol=4)
+    with pytest.raises(tt.TtError, match="protocol 4"):
+        tt.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "z")
     tt.save({"x": tt.ones(2)}, tmp_path / "y")
     assert tt.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "y") == []
 

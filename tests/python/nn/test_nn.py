@@ -875,6 +875,11 @@ def test_arguments_of_containers_and_tables_by_keyword():
     assert tt.equal(frozen.weight, weight) and not frozen.weight.requires_grad
 
 
+def test_dropout_in_evaluation_returns_its_input():
+    layer, x = nn.Dropout(), tt.ones(3)
+    assert layer(x) is not x and layer.eval()(x) is x and layer.train()(x) is not x
+
+
 @pytest.mark.parametrize("name", ["ReLU", "SiLU", "Hardtanh", "Dropout", "Dropout2d"])
 def test_layers_in_place_return_their_input(name):
     layer = getattr(nn, name)(inplace=True)

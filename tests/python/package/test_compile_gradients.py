@@ -175,6 +175,69 @@ def test_a_gradient_in_another_order_of_elements():
         tt.testing.assert_close(p.grad, grad, rtol=1e-6, atol=1e-6)
 
 
+def test_a_result_without_a_gradient_adds_no_nan():
+    """Its terms are zeros, times infinity in these: the function computes the gradients again."""
+    for other in (lambda x: x.abs().sqrt(), lambda x: (x - 1).log()):
+        compiled = tt.compile(lambda x: (x.pow(2).sum(), other(x)))
+        for _ in range(3):
+            x = tt.tensor([0.0, 1.0], requires_grad=True)
+            compiled(x)[0].backward()
+            assert x.grad.tolist() == [0, 2]
+        assert info(compiled)[1] == 2
+
+
+def test_functions_of_the_application():
+    """Their backward runs in each call: none is recorded."""
+    steps = []
+
+    class Scaled(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            steps.append(1)
+            return grad * tt.rand(())
+
+    compiled = tt.compile(lambda x: Scaled.apply(x * 3))
+    seen = set()
+    for k in range(4):
+        x = tt.ones(2, requires_grad=True)
+        compiled(x).sum().backward()
+        seen.add(x.grad[0].item())
+    assert len(steps) == len(seen) == 4 and "application" in info(compiled)[3]
+
+
+def test_an_input_that_becomes_a_leaf():
+    compiled = tt.compile(lambda x: (x.requires_grad_() * x).sum())
+    for _ in range(3):
+        x = tt.ones(2)
+        compiled(x).backward()
+        assert x.grad.tolist() == [2, 2]
+
+
+def test_a_written_input():
+    """As a running average that the function keeps in an argument."""
+    w = tt.ones(3, requires_grad=True)
+
+    def blended(state, x):
+        with tt.no_grad():
+            state.mul_(0.5).add_(x)
+        return (w * state * x).sum()
+
+    compiled = tt.compile(blended)
+    states = [tt.zeros(3), tt.zeros(3)]
+    for k in range(4):
+        found = []
+        for f, state in zip((blended, compiled), states):
+            w.grad = None
+            f(state, tt.full((3,), k + 1.0)).backward()
+            found.append(w.grad)
+        assert found[0].equal(found[1]) and states[0].equal(states[1])
+    assert info(compiled)[1] == 3
+
+
 def test_gradients_that_are_always_zero():
     x = tt.randn(1, 1, 3, 3, requires_grad=True)
     grid = tt.zeros(1, 2, 2, 2, requires_grad=True)
@@ -200,6 +263,12 @@ def test_recorded_gradients():
         for a, b in zip(plain.parameters(), other.parameters()):
             assert a.grad.equal(b.grad) if a.grad is not None else b.grad is None
     assert info(compiled)[1] == 3
+    points = x.clone().requires_grad_()
+    out = compiled(points).sum()
+    with tt.no_grad():
+        other[2].bias.fill_(2)
+    with pytest.raises(RuntimeError, match="written in place"):
+        tt.autograd.grad(out, points, create_graph=True)
 
 
 def test_a_penalty_inside():

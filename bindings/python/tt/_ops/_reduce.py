@@ -491,7 +491,7 @@ def any(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdi
                 raise wrong_kind("any", "input", "Tensor", input)
         if dim is None and keepdim is False:
             if out is not None:
-                return written(any(input), out, "any", out.dtype.name != 'uint8')
+                return written(any(input), out, "any", out.dtype.name not in ('bool', 'uint8'))
             h = TensorHandle()
             if tt_any(local.ctx, input, byref(h)):
                 fail()
@@ -507,7 +507,7 @@ def any(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdi
                 instance(Tensor, out, "any", "out")
                 if tt_any_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                     return refit(out, lambda: any(input, dim, keepdim), "any",
-                                 out.dtype.name != 'uint8')
+                                 out.dtype.name not in ('bool', 'uint8'))
                 return out
             h = TensorHandle()
             if tt_any_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):
@@ -548,7 +548,7 @@ def all(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdi
                 raise wrong_kind("all", "input", "Tensor", input)
         if dim is None and keepdim is False:
             if out is not None:
-                return written(all(input), out, "all", out.dtype.name != 'uint8')
+                return written(all(input), out, "all", out.dtype.name not in ('bool', 'uint8'))
             h = TensorHandle()
             if tt_all(local.ctx, input, byref(h)):
                 fail()
@@ -564,7 +564,7 @@ def all(input: Tensor = REQUIRED, dim: int | Sequence[int] | None = None, keepdi
                 instance(Tensor, out, "all", "out")
                 if tt_all_dim_into(local.ctx, input, dim_c, dim_n, opts, out):
                     return refit(out, lambda: all(input, dim, keepdim), "all",
-                                 out.dtype.name != 'uint8')
+                                 out.dtype.name not in ('bool', 'uint8'))
                 return out
             h = TensorHandle()
             if tt_all_dim(local.ctx, input, dim_c, dim_n, opts, byref(h)):

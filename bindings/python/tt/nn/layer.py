@@ -29,7 +29,6 @@ LAZY_SIZES = ("in_features", "in_channels", "num_features")
 module_forward = lib.tt_module_forward
 ONE = c_int64(1)
 UNREAD = byref(c_int64())  # a number of results that is known
-INPUT_ITSELF = 2  # a value of _single that is true: the one tensor was the first input
 STRIDELESS = ("LPPool1d", "LPPool2d", "LPPool3d")  # an absent stride remains None
 LAYERS: dict[str, type[Layer]] = {}  # name of a C module's type, or of a place -> its class
 
@@ -70,7 +69,7 @@ class Layer(Module):
     _computed: tuple[str, ...] = ()  # slots whose tensors are computed for each call
     _folded: tuple[str, ...] = ()  # C's arguments that Python takes as part of another
     _module: ModuleHandle
-    _single: int = False  # whether the last call of C returned one tensor; INPUT_ITSELF
+    _single = False  # whether the last call of C returned one tensor
     _lent: set[str]  # slots whose tensors in C are not those of the Python object
     _known: dict[str, Any]  # _parameters, unless a program has replaced it
     _held: list[int]  # what _ids() was when C got the tensors of _parameters and _buffers
@@ -347,9 +346,8 @@ class Layer(Module):
             handle = TensorHandle()
             if module_forward(local.ctx, self._module, pointer, ONE, byref(handle), ONE, UNREAD):
                 fail()
-            if self._single == INPUT_ITSELF and handle._address == inputs[0]._address:
-                return inputs[0]
-            return wrap(handle)
+            first = inputs[0]  # in-place layers, and dropout in evaluation, return it
+            return first if handle._address == first._address else wrap(handle)
         for x in inputs:
             if not (isinstance(x, Tensor) or x is None):
                 if is_intercepted((x,)):
@@ -373,7 +371,7 @@ class Layer(Module):
             return results
         first = inputs[0]
         is_input = first is not None and results[0]._address == first._address
-        self.__dict__["_single"] = INPUT_ITSELF if is_input else True
+        self.__dict__["_single"] = True
         return first if is_input else results[0]
 
     def _fail(self, inputs: tuple[Tensor | None, ...]) -> None:
