@@ -5,6 +5,9 @@
 
 namespace TT_NS {
 
+// Programs of TT_PROFILE=minimal leave the code for tiles out.
+constexpr bool kTilesAreBuilt = !TT_MINIMAL;
+
 // Whether kernels of kIsaAvx512 may use tiles. The first call asks the system for the state of the
 // tiles, which it saves for processes that asked only.
 bool has_amx_products() noexcept;

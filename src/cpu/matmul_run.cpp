@@ -211,7 +211,7 @@ int32_t find_bf16_ways() {
 }
 
 Bf16Products bf16_products(const MatmulPlan& p, int32_t factors, Isa isa) {
-  if (factors != TT_BF16 || isa < kBf16Isa) return kBf16Widened;
+  if (!kTilesAreBuilt || factors != TT_BF16 || isa < kBf16Isa) return kBf16Widened;
   int32_t ways = atomic_load(&bf16_ways, kRelaxed);
   if (ways < 0) {
     ways = find_bf16_ways();
@@ -393,7 +393,7 @@ int32_t pack_pieces(const MatmulPlan& plan, Pool* pool) {
 int32_t run_products(const MatmulPlan& p, int32_t factors, const MatmulLayout& l, Isa isa,
                      void* room, int64_t begin, int64_t end, Pool* pool, MatmulGoOn go_on,
                      const MatmulFinish* finish) {
-  if (p.path == kMatmulPieces)
+  if (kTilesAreBuilt && p.path == kMatmulPieces)
     return run_pieces(p, factors, nullptr, static_cast<char*>(room), begin, end, pool, go_on);
   const MatmulKernels& kernels = kMatmulKernels[isa];
   const Bf16Products bf16 = bf16_products(p, factors, isa);
@@ -556,15 +556,15 @@ void matmul_pick_provider(MatmulPlan* p, Isa isa) noexcept {
   const bool many = p->path == kMatmulRows && p->m > few;
   if (many && bf16_products(*p, p->dtype, isa) == kBf16Tiles) p->path = kMatmulPacked;
   if (blas_serves(*p, isa)) p->path = kMatmulBlas;
-  if (pieces_pay(*p, isa) && has_amx_products()) p->path = kMatmulPieces;
+  if (kTilesAreBuilt && pieces_pay(*p, isa) && has_amx_products()) p->path = kMatmulPieces;
 }
 
 int32_t run_matmul(const MatmulPlan& p, Isa isa, Pool* pool, MatmulGoOn go_on) noexcept {
   if (TT_UNLIKELY(p.batch == 0 || p.m == 0 || p.n == 0)) return TT_OK;
   const MatmulKernels& kernels = kMatmulKernels[isa];
   if (TT_UNLIKELY(p.path == kMatmulPackB)) return pack_b(p, isa, pool);
-  if (TT_UNLIKELY(p.path == kMatmulPackPieces)) return pack_pieces(p, pool);
-  if (p.path == kMatmulPackedPieces) return run_packed_pieces(p, pool, go_on);
+  if (TT_UNLIKELY(kTilesAreBuilt && p.path == kMatmulPackPieces)) return pack_pieces(p, pool);
+  if (kTilesAreBuilt && p.path == kMatmulPackedPieces) return run_packed_pieces(p, pool, go_on);
   if (TT_UNLIKELY(p.path == kMatmulThen)) return run_then(p, isa, pool, go_on);
   if (p.path == kMatmulSmall)
     return run_watched(pool, kernels.small, &p, p.n_units,
