@@ -346,8 +346,8 @@ class Layer(Module):
             handle = TensorHandle()
             if module_forward(local.ctx, self._module, pointer, ONE, byref(handle), ONE, UNREAD):
                 fail()
-            first = inputs[0]  # in-place layers, and dropout in evaluation, return it
-            return first if handle._address == first._address else wrap(handle)
+            given = inputs[0]  # in-place layers, and dropout in evaluation, return it
+            return given if handle._address == given._address else wrap(handle)
         for x in inputs:
             if not (isinstance(x, Tensor) or x is None):
                 if is_intercepted((x,)):
