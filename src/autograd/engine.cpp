@@ -423,6 +423,7 @@ uint16_t Engine::unwanted_edges(Node& n) {
 }
 
 bool Engine::is_input(const Node& n) const {
+  if (!atomic_load(&n.captured, kRelaxed)) return false;
   for (const Edge& e : inputs)
     if (e.target == reinterpret_cast<uintptr_t>(&n)) return true;
   return false;

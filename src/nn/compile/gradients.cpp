@@ -383,8 +383,11 @@ void compiled_backward(Node& n, TensorRef* grads, TensorRef* out) {
   for (int64_t i = 0; i < found.size(); i++) {
     bool by_defined = false;
     bool by_others = false;
-    for (int64_t k = 0; k < defined.size(); k++)
-      if (g->targets[i].reached[k]) (defined[k] ? by_defined : by_others) = true;
+    for (int64_t k = 0; k < defined.size(); k++) {
+      if (!g->targets[i].reached[k]) continue;
+      by_defined |= defined[k];
+      by_others |= !defined[k];
+    }
     if (by_defined) out[i] = found[i];
     is_mixed = is_mixed || (by_defined && by_others && !is_finite(*found[i]));
   }

@@ -46,7 +46,7 @@ class Given {
   const int64_t first_grad_;
 };
 
-TensorList grads_before(const CompiledRecord& r, TensorSpan inputs) {
+TT_INLINE TensorList grads_before(const CompiledRecord& r, TensorSpan inputs) {
   TensorList grads;
   for (const InputRule& rule : r.feeds)
     if (rule.leaf >= 0) grads.push_back(grad_of(r.leaves[rule.leaf].of(inputs)));
@@ -197,21 +197,21 @@ void set_leaves(const CompiledRecord& r, TensorSpan inputs, TensorList& new_ones
 
 // ---- the parts of a replay ----
 
-TensorList new_outs(const Replay& r, const Given& given) {
+TT_INLINE TensorList new_outs(const Replay& r, const Given& given) {
   TensorList outs;
   outs.reserve(r.outs.size());
   for (int64_t i = 0; i < r.outs.size(); i++) outs.push_back(new_out(r, outs, given));
   return outs;
 }
-void take_inputs(const Replay& r, const Given& given) {
+TT_INLINE void take_inputs(const Replay& r, const Given& given) {
   for (int64_t k = 0; k < r.feeds.size(); k++)
     if (!bind_input(r, given, k)) feed(r.feeds[k], given.tensor(k));
 }
-void bind_outs(const Replay& r, const TensorList& outs) {
+TT_INLINE void bind_outs(const Replay& r, const TensorList& outs) {
   for (int64_t i = 0; i < r.outs.size(); i++)
     bind_output(r, i, r.outs[i].kind == OutKind::kCopy, *outs[i]);
 }
-void write_inputs(const Replay& r, const Given& given) {
+TT_INLINE void write_inputs(const Replay& r, const Given& given) {
   for (int64_t k = 0; k < r.feeds.size(); k++) {
     if (TT_LIKELY(!r.feeds[k].written)) continue;
     auto& t = const_cast<Tensor&>(given.tensor(k));
@@ -221,7 +221,7 @@ void write_inputs(const Replay& r, const Given& given) {
     t.bump_version();
   }
 }
-void copy_outs(const Replay& r, const TensorList& outs) {
+TT_INLINE void copy_outs(const Replay& r, const TensorList& outs) {
   for (int64_t i = 0; i < r.outs.size(); i++)
     if (is_copied(r.outs[i]) && !is_at(r.plan->bound_outputs[i], *outs[i]))
       copy_out(r, i, *outs[i]);

@@ -343,7 +343,7 @@ class LazyLinear(LazyLayer, _layers.Linear):
 
 
 def channels_of(input: Tensor, dims: int, name: str) -> int:
-    """Returns the number of channels of (C, …) or (N, C, …) with this many spatial dimensions."""
+    """Returns the number of channels of an input with this many spatial dimensions."""
     if input.ndim not in (dims + 1, dims + 2):
         raise ShapeError(
             f"{name}: input is {list(input.shape)}: must have {dims + 1} or {dims + 2} dimensions"
