@@ -42,7 +42,8 @@ class TypedTensor(metaclass=OfDtype):
     def __new__(cls, *data: Any, device: Device | str | None = None) -> Any:
         if device is not None and Device(device).type != cls.device_type:
             raise ValueError(
-                f"{cls.__name__}(): device is {device}: its tensors are on {cls.device_type}"
+                f"{cls.__name__}(): device is {device}: the class makes tensors on "
+                f"{cls.device_type}"
             )
         if len(data) == 1 and isinstance(data[0], Tensor):
             if not isinstance(data[0], cls):
